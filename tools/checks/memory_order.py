@@ -26,7 +26,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from tools.checks.source_files import NO_COMPONENTS, source_files
+from tools.checks.source_files import NO_COMPONENTS, files_below, source_files
 
 _SUFFIXES = (".h", ".c", ".cc")
 _TEST_ENDINGS = ("_test", "_fuzz", "_benchmark")
@@ -190,7 +190,7 @@ def check_tree(root: Path) -> list[str]:
 
 def labelled_operations(root: Path, folders: tuple[str, ...]) -> Iterator[Operation]:
     """Yields the atomic operations with labels, in the C++ files of these folders below `root`; tests don't count."""
-    for path in source_files(root, folders, _SUFFIXES):
+    for path in (path for folder in folders for path in files_below(root, folder, _SUFFIXES)):
         text = "" if is_test(path) else (root / path).read_text("utf-8")
         code = _NOT_CODE.sub(_blank, text)
         labels, _ = find_labels(path, text)

@@ -14,6 +14,11 @@ def source_files(root: Path, suffixes: tuple[str, ...], passed_over: tuple[str, 
     for folder in sorted(root.iterdir()):
         if folder.name.startswith(".") or folder.name in passed_over or folder.is_symlink() or not folder.is_dir():
             continue
-        for path in sorted(folder.rglob("*")):
-            if path.suffix in suffixes and path.is_file():
-                yield path.relative_to(root)
+        yield from files_below(root, folder.name, suffixes)
+
+
+def files_below(root: Path, folder: str, suffixes: tuple[str, ...]) -> Iterator[Path]:
+    """Yields those of one folder."""
+    for path in sorted((root / folder).rglob("*")):
+        if path.suffix in suffixes and path.is_file():
+            yield path.relative_to(root)
