@@ -20,7 +20,7 @@ from tandem.testing.engines import start_python
 from tests.benchmark.rows import Case, Figures, Row, turns
 from tests.web.socket_client import SocketClient, cookie_of
 
-_VIEW = Path("viz/web/tandem-view")
+_VIEW = Path(__file__).parents[2] / "viz/web/tandem-view"
 _SIZES = ((84, 84), (640, 480), (1920, 1080))
 _SLOTS = 8
 # A second is long enough for percentiles; a trainer publishes at most so often.
