@@ -16,11 +16,12 @@ import pytest
 from numpy.typing import NDArray
 
 import tandem
+from tandem.environments.registration import TASKS
 from tandem.testing.engines import stop
 
 # Rendering on a busy machine without a graphics card takes seconds.
 _PATIENT = tandem.EngineOptions(timeout=120)
-_TASKS = sorted(task for task in tandem.environments.registration.TASKS if task not in ("CartPole-v1", "Pendulum-v1"))
+_TASKS = sorted(task for task in TASKS if task not in ("CartPole-v1", "Pendulum-v1"))
 
 # Four objects with different shapes, places and colours, off all axes, on a slide that the action moves.
 _SCENE = """
