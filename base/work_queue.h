@@ -37,8 +37,8 @@ class WorkQueue {
   WorkQueue(const WorkQueue&) = delete;
   WorkQueue& operator=(const WorkQueue&) = delete;
   ~WorkQueue() {
-    std::deque<std::function<void()>> dropped;  // without the lock
     {
+      std::deque<std::function<void()>> dropped;  // destroyed without the lock
       MutexLock lock(&mutex_);
       ending_ = true;
       if (at_end_ == AtEnd::kDropWaiting) dropped.swap(waiting_);
