@@ -132,8 +132,8 @@ std::vector<std::vector<std::string>> CallsBetweenMarks(
 // exchange itself is in every chunk. The chunk with the fewest calls thus gives
 // that cost on a busy machine as well.
 TEST(NoWaste, SpinningSidesMakeLessThanOneSystemCallInAThousandExchanges) {
-  constexpr int kChunks = 20;
-  constexpr int kExchangesPerChunk = 5000;
+  constexpr int kChunks = 100;
+  constexpr int kExchangesPerChunk = 1000;
   const std::string log =
       absl::StrCat(std::getenv("TEST_TMPDIR"), "/strace.log");
   const pid_t tracer = fork();
