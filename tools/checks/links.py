@@ -9,7 +9,8 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-_CODE = re.compile(r"^[ \t]*```.*?^[ \t]*```|`[^`\n]*`", re.MULTILINE | re.DOTALL)
+_FENCE = re.compile(r"^[ \t]*```.*?^[ \t]*```", re.MULTILINE | re.DOTALL)
+_CODE = re.compile(r"`[^`\n]*`")
 _LINK = re.compile(r'\]\(\s*<?(?![a-z]+:)([^)#>\s]*)(?:#([^)>\s]*))?>?(?:\s+"[^"]*")?\s*\)')
 _HEADING = re.compile(r"^#+ +(.+?) *$", re.MULTILINE)
 _LABEL = re.compile(r"\[([^\]]*)\]\([^)]*\)")
@@ -18,7 +19,7 @@ _LABEL = re.compile(r"\[([^\]]*)\]\([^)]*\)")
 def anchors(text: str) -> set[str]:
     """Returns the anchors of a page's headings: lower case, "-" for a space, a number after an equal one."""
     found: dict[str, int] = {}
-    for heading in _HEADING.findall(re.sub(r"^```.*?^```", "", text, flags=re.MULTILINE | re.DOTALL)):
+    for heading in _HEADING.findall(_FENCE.sub("", text)):
         anchor = re.sub(r"[^\w\- ]", "", _LABEL.sub(r"\1", heading).lower()).replace(" ", "-")
         count = found[anchor] = found.get(anchor, -1) + 1
         if count:
@@ -28,7 +29,7 @@ def anchors(text: str) -> set[str]:
 
 def link_problems(page: Path) -> Iterator[str]:
     """Yields a sentence for each link of the page to a file or heading that does not exist."""
-    for target, anchor in _LINK.findall(_CODE.sub("", page.read_text("utf-8"))):
+    for target, anchor in _LINK.findall(_CODE.sub("", _FENCE.sub("", page.read_text("utf-8")))):
         file = page.parent / target if target else page
         if not file.exists():
             yield f"{page}: expected a link to a file, found {target!r}"
