@@ -1,9 +1,11 @@
 #include "tests/faults/every_access.h"
 
+#include <elf.h>
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/ptrace.h>
 #include <sys/syscall.h>
+#include <sys/uio.h>
 #include <sys/user.h>
 
 #include <cerrno>
@@ -18,7 +20,7 @@
 
 namespace tandem {
 
-#ifdef __x86_64__
+#if defined(__x86_64__) || defined(__aarch64__)
 
 namespace {
 
@@ -27,11 +29,41 @@ namespace {
   std::abort();
 }
 
-// A system call's instruction, which has the same address in a forked victim.
-constexpr int kCallBytes = 2;
-// The kernel neither makes nor restarts this one.
+// The kernel neither makes nor restarts this system call.
 constexpr uint64_t kNoCall = ~uint64_t{0};
-[[gnu::naked, gnu::noinline]] void SystemCall() { asm("syscall\n ret"); }
+
+// An instruction for system calls has the same address in a forked victim.
+struct Registers : user_regs_struct {
+#ifdef __x86_64__
+  static constexpr int kCallBytes = 2;
+  [[gnu::naked, gnu::noinline]] static void Call() { asm("syscall\n ret"); }
+  uint64_t Pc() const { return rip; }
+  uint64_t Stack() const { return rsp; }
+  uint64_t Number() const { return orig_rax; }  // of a call, at its ends
+  uint64_t Result() const { return rax; }
+  uint64_t First() const { return rdi; }  // argument, at the entry
+  uint64_t Third() const { return rdx; }
+  void SetCall(uint64_t from, uint64_t number, uint64_t first) {
+    rip = from, rax = number, orig_rax = kNoCall, rdi = first;
+  }
+  void SetOthers(uint64_t second, uint64_t third) { rsi = second, rdx = third; }
+#else
+  static constexpr int kCallBytes = 4;
+  static void Call() { asm("svc #0"); }
+  uint64_t Pc() const { return pc; }
+  uint64_t Stack() const { return sp; }
+  uint64_t Number() const { return regs[8]; }
+  uint64_t Result() const { return regs[0]; }
+  uint64_t First() const { return regs[0]; }
+  uint64_t Third() const { return regs[2]; }
+  void SetCall(uint64_t from, uint64_t number, uint64_t first) {
+    pc = from, regs[8] = number, regs[0] = first;
+  }
+  void SetOthers(uint64_t second, uint64_t third) {
+    regs[1] = second, regs[2] = third;
+  }
+#endif
+};
 
 // The shared mappings of one stopped victim.
 class ProtectedVictim {
@@ -58,21 +90,23 @@ class ProtectedVictim {
       if (signal == SIGSEGV) return Stop::kAccess;
       if (signal != (SIGTRAP | 0x80)) continue;  // a signal that it ignores
       in_call_ = !in_call_;
-      if (in_call_) return Stop::kCall;
-      AfterCall();
+      if (!in_call_) {
+        AfterCall();
+        continue;
+      }
+      first_ = Read().First();
+      return Stop::kCall;
     }
   }
   EveryAccess::Place PlaceOfCall() {
-    const user_regs_struct call = Registers();
-    return {stores_, call.rip, call.rsp,
-            ++calls_[{stores_, call.rip, call.rsp}]};
+    const Registers call = Read();
+    return {stores_, call.Pc(), call.Stack(),
+            ++calls_[{stores_, call.Pc(), call.Stack()}]};
   }
   // Moves it back from the entry to before the call's instruction.
   void LeaveCall() {
-    user_regs_struct call = Registers();
-    const auto number = call.orig_rax;
-    call.orig_rax = kNoCall;
-    SetRegisters(call);
+    const uint64_t number = Read().Number();
+    SkipCall();
     if (victim_.ResumeToStop(PTRACE_SYSCALL) != (SIGTRAP | 0x80)) Fail("exit");
     in_call_ = false;
     Repeat(number);
@@ -99,7 +133,7 @@ class ProtectedVictim {
     const auto address = reinterpret_cast<uint64_t>(fault.si_addr);
     for (const Mapping& mapping : mappings_) {
       if (address - mapping.start >= mapping.bytes) continue;
-      return {stores_, Registers().rip, address - mapping.start};
+      return {stores_, Read().Pc(), address - mapping.start};
     }
     Fail("a fault of the victim outside shared memory");
   }
@@ -110,17 +144,29 @@ class ProtectedVictim {
     uint64_t bytes;
   };
 
-  user_regs_struct Registers() const {
-    user_regs_struct registers = {};
-    if (ptrace(PTRACE_GETREGS, victim_.pid(), nullptr, &registers) != 0) {
-      Fail("PTRACE_GETREGS");
-    }
+  Registers Read() const {
+    Registers registers = {};
+    Transfer(PTRACE_GETREGSET, NT_PRSTATUS, &registers, sizeof(registers));
     return registers;
   }
-  void SetRegisters(user_regs_struct registers) const {
-    if (ptrace(PTRACE_SETREGS, victim_.pid(), nullptr, &registers) != 0) {
-      Fail("PTRACE_SETREGS");
-    }
+  void Write(Registers registers) const {
+    Transfer(PTRACE_SETREGSET, NT_PRSTATUS, &registers, sizeof(registers));
+  }
+  void Transfer(__ptrace_request request, uintptr_t set, void* registers,
+                size_t bytes) const {
+    iovec where = {registers, bytes};
+    if (ptrace(request, victim_.pid(), set, &where) != 0) Fail("registers");
+  }
+  // At the entry to a system call.
+  void SkipCall() const {
+#ifdef __x86_64__
+    Registers call = Read();
+    call.orig_rax = kNoCall;
+    Write(call);
+#else
+    int number = static_cast<int>(kNoCall);
+    Transfer(PTRACE_SETREGSET, NT_ARM_SYSTEM_CALL, &number, sizeof(number));
+#endif
   }
   // Runs one instruction. False: it has faulted, without an effect.
   bool StepOver() {
@@ -131,19 +177,16 @@ class ProtectedVictim {
 
   // The victim calls mprotect(2) for the test.
   void Protect(int protection) {
-    const user_regs_struct before = Registers();
+    const Registers before = Read();
     for (const Mapping& mapping : mappings_) {
-      user_regs_struct call = before;
-      call.rip = reinterpret_cast<uint64_t>(&SystemCall);
-      call.rax = SYS_mprotect;
-      call.orig_rax = kNoCall;
-      call.rdi = mapping.start;
-      call.rsi = mapping.bytes;
-      call.rdx = static_cast<uint64_t>(protection);
-      SetRegisters(call);
-      if (!StepOver() || Registers().rax != 0) Fail("mprotect in the victim");
+      Registers call = before;
+      call.SetCall(reinterpret_cast<uint64_t>(&Registers::Call), SYS_mprotect,
+                   mapping.start);
+      call.SetOthers(mapping.bytes, static_cast<uint64_t>(protection));
+      Write(call);
+      if (!StepOver() || Read().Result() != 0) Fail("mprotect in the victim");
     }
-    SetRegisters(before);
+    Write(before);
     protection_ = protection;
   }
   // Those that it may write. Protected ones are found by their addresses.
@@ -171,24 +214,22 @@ class ProtectedVictim {
   }
   // At the exit from a system call: it is made next.
   void Repeat(uint64_t number) const {
-    user_regs_struct call = Registers();
-    call.rip -= kCallBytes;
-    call.rax = number;
-    call.orig_rax = kNoCall;
-    SetRegisters(call);
+    Registers call = Read();
+    call.SetCall(call.Pc() - Registers::kCallBytes, number, first_);
+    Write(call);
   }
   // At the exit from a system call.
   void AfterCall() {
-    const user_regs_struct call = Registers();
+    const Registers call = Read();
     const bool populates =  // the last call of RegionMapping::Map
-        call.orig_rax == SYS_madvise && call.rdx == MADV_POPULATE_WRITE;
-    if (populates || call.orig_rax == SYS_munmap) {
+        call.Number() == SYS_madvise && call.Third() == MADV_POPULATE_WRITE;
+    if (populates || call.Number() == SYS_munmap) {
       FindMappings();
       Protect(usual_);
-    } else if (static_cast<int64_t>(call.rax) == -EFAULT) {
+    } else if (static_cast<int64_t>(call.Result()) == -EFAULT) {
       // The kernel reads a word of shared memory: a futex.
       Protect(PROT_READ | PROT_WRITE);
-      Repeat(call.orig_rax);
+      Repeat(call.Number());
       for (const char* stop : {"entry", "exit"}) {
         const int signal = victim_.ResumeToStop(PTRACE_SYSCALL);
         if (signal != (SIGTRAP | 0x80)) Fail(stop);
@@ -201,6 +242,7 @@ class ProtectedVictim {
   const int usual_;
   int protection_ = PROT_READ | PROT_WRITE;
   bool in_call_ = false;
+  uint64_t first_ = 0;  // argument of the call, which its result may replace
   uint64_t stores_ = 0;
   std::map<EveryAccess::Place, uint64_t> calls_;  // from each place, so far
   std::vector<Mapping> mappings_;

@@ -50,7 +50,9 @@ class EveryAccess {
   // call: the address of the stack, and the number of such calls.
   using Place = std::vector<uint64_t>;
 
-#ifdef __x86_64__
+  // On ARM64 with the atomic instructions of version 8.1: between a load and a
+  // store of the older ones the processor may not stop.
+#if defined(__x86_64__) || defined(__aarch64__)
   static constexpr bool kSupported = true;
 #else
   static constexpr bool kSupported = false;

@@ -31,7 +31,7 @@ class EveryAccessTest : public testing::Test {
   static constexpr size_t kBytes = 4096;
 
   void SetUp() override {
-    if (!EveryAccess::kSupported) GTEST_SKIP() << "only on x86-64";
+    if (!EveryAccess::kSupported) GTEST_SKIP() << "not on this processor";
     alarm(60);  // a hang is a failure
     fd_ = open("/dev/shm", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
     ASSERT_GE(fd_, 0);
