@@ -104,6 +104,10 @@ def _install(ctx, python, name, options = []):
         "requirements.txt",
     ] + options)
 
+# Packages for ARM64: tools/arm64 mounts them over the environment's own, which the build runs.
+_ARM64_SITE = "arm64/python3.11/site-packages"
+_ARM64_WHEELS = ["--platform=manylinux_2_%d_aarch64" % minor for minor in range(17, 37)] + ["--platform=manylinux2014_aarch64"]
+
 def _interpreter(ctx):
     wanted = ctx.os.environ.get("TANDEM_PYTHON") or ctx.read(ctx.attr.interpreter).strip()
     interpreter = ctx.path(wanted) if wanted.startswith("/") else ctx.which(wanted)
@@ -125,12 +129,20 @@ def _pip_repository_impl(ctx):
     for name in ctx.attr.lists:
         _install(ctx, python, name, ["--upgrade"])
 
+    root = ctx.os.environ.get("TANDEM_ARM64_ROOT", "")
+    if root:
+        ctx.report_progress("Installing Python packages for ARM64")
+        for name in ctx.attr.lists:
+            _install(ctx, python, name, ["--upgrade", "--target", ctx.path(_ARM64_SITE)] + _ARM64_WHEELS)
+
     ctx.report_progress("Reading where the packages lie")
     include, site = _run(ctx, "asking Python for its folders", [
         python,
         "-c",
         "import sysconfig; paths = sysconfig.get_paths(); print(paths['include'], paths['purelib'], sep='\\n')",
     ]).split("\n")
+    if root:
+        include, site = root + include, str(ctx.path(_ARM64_SITE))
     libmujoco = [
         file
         for file in ctx.path(site + "/mujoco").readdir()
@@ -157,7 +169,10 @@ def _pip_repository_impl(ctx):
 
 pip_repository = repository_rule(
     implementation = _pip_repository_impl,
-    environ = ["TANDEM_PYTHON"],  # builds for another Python than the project's
+    environ = [
+        "TANDEM_ARM64_ROOT",  # builds for ARM64
+        "TANDEM_PYTHON",  # builds for another Python than the project's
+    ],
     attrs = {
         "interpreter": attr.label(mandatory = True, allow_single_file = True, doc = "a file naming the Python to build for"),
         "lists": attr.string_list(mandatory = True, doc = "of packages; a later one replaces packages of an earlier one"),

@@ -16,13 +16,18 @@ cc_library(
 )
 """
 
+_ROOT = "TANDEM_ARM64_ROOT"  # tools/bazel sets it for --config=arm64: libraries and headers are those of this root
+
+def _path(ctx, path):
+    return ctx.path(ctx.os.environ.get(_ROOT, "") + path)
+
 def _multiarch_folder(ctx):
-    machine = ctx.execute(["uname", "-m"]).stdout.strip()
-    return ctx.path("/usr/lib/%s-linux-gnu" % machine)
+    machine = "aarch64" if ctx.os.environ.get(_ROOT) else ctx.execute(["uname", "-m"]).stdout.strip()
+    return _path(ctx, "/usr/lib/%s-linux-gnu" % machine)
 
 def _link_headers(ctx, folders, package):
     for folder in folders:
-        source = ctx.path("/usr/include/" + folder)
+        source = _path(ctx, "/usr/include/" + folder)
         if not source.exists:
             fail("%s expected, but not found. Next: tools/setup, or apt-get install %s." % (source, package))
         ctx.symlink(source, "include/" + folder)
@@ -55,7 +60,7 @@ def _system_library_repository_impl(ctx):
     notices = {"notices/%s/copyright" % ctx.name: ctx.attr.package}
     notices.update({"notices/%s/copyright" % name: package for name, package in ctx.attr.inside.items()})
     for notice, package in notices.items():
-        ctx.symlink("/usr/share/doc/%s/copyright" % package, notice)
+        ctx.symlink(_path(ctx, "/usr/share/doc/%s/copyright" % package), notice)
     ctx.file("BUILD.bazel", _NOTICES % list(notices) + "".join([
         _library(ctx, name, files)
         for name, files in ctx.attr.archives.items()
@@ -65,6 +70,7 @@ system_library_repository = repository_rule(
     doc = "One Debian -dev package: its headers, and a target for each group of libraries.",
     implementation = _system_library_repository_impl,
     local = True,
+    environ = [_ROOT],
     attrs = {
         "archives": attr.string_list_dict(mandatory = True, doc = "target name -> file names of its libraries"),
         "headers": attr.string_list(mandatory = True, doc = "folders below /usr/include"),
@@ -170,7 +176,7 @@ def _abseil_repository_impl(ctx):
         fail("Abseil's libraries expected, but not found. Next: tools/setup, or apt-get install libabsl-dev.")
     for name in ["libabsl.a", "libabsl.pic.a"]:
         ctx.file(name, "GROUP ( %s )\n" % " ".join(archives))
-    ctx.symlink("/usr/share/doc/libabsl-dev/copyright", "notices/abseil/copyright")
+    ctx.symlink(_path(ctx, "/usr/share/doc/libabsl-dev/copyright"), "notices/abseil/copyright")
 
     # File by file: the source's own BUILD files would make each of its folders a package.
     source = source_folder(ctx, "abseil")
@@ -186,6 +192,7 @@ abseil_repository = repository_rule(
     doc = "Debian's Abseil as one library: the linker takes from the archives what is used.",
     implementation = _abseil_repository_impl,
     local = True,
+    environ = [_ROOT],
 )
 
 _CSHARP = """

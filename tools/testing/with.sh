@@ -8,6 +8,17 @@ pytest_in() {  # pytest_in NAME ARGUMENT ...: in that environment of tools/extra
   TANDEM_RUN_BY="${python}" tools/python -m pytest -c /dev/null -p no:cacheprovider --import-mode=importlib --rootdir="${root}" -rA "${@:2}"
 }
 
+with_arm64() {  # with_arm64 TARGET ...
+  local targets=("$@") run
+  count=(--events "${scratch}/programs" --events "${scratch}/machine")
+  tools/setup --arm64
+  ((${#targets[@]})) || targets=(//base/... //transport/... //program/grpc:peer_owner_test //tests/faults:every_access_test)
+  bazel_test programs --config=arm64 -- "${targets[@]}"
+  run="env TANDEM_ARM64_ROOT=$(tools/arm64 --root) ${root}/tools/arm64 --machine"
+  bazel_test machine --config=arm64 --test_tag_filters=arm64_machine --run_under="${run}" --local_test_jobs=1 -- "${targets[@]}"
+  "$(<tools/build/python_interpreter)" tools/testing/count_results.py "${count[@]}"
+}
+
 with_environments() {
   pytest_in environments tests/environments "$@"
 }
