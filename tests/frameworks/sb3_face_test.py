@@ -17,7 +17,6 @@ from stable_baselines3.common.vec_env import DummyVecEnv, VecCheckNan, VecEnv, V
 
 import tandem
 from tandem.sb3 import SubprocVecEnv
-from tandem.testing.parallel_envs import Tag
 
 _ENVS = 3
 _TASKS = ["CartPole-v1", "Hopper-v5", "Reacher-v5"]
@@ -250,6 +249,9 @@ def test_own_rewards_and_ends() -> None:
 
 def test_agents_as_rows() -> None:
     """Each agent of a ParallelEnv is an environment; its last observation is in the infos of its last step."""
+    # Not at the top: workers that a wheel starts import this file, and no wheel has tandem.testing.
+    from tandem.testing.parallel_envs import Tag
+
     sb3 = VecMonitor(tandem.pettingzoo.parallel_vec(Tag, 4, num_workers=2, autoreset_mode="NextStep").as_sb3())
     assert sb3.num_envs == 12
     sb3.seed(3)

@@ -22,9 +22,8 @@ torch.set_num_threads(1)
 torch.manual_seed(0)  # equal networks; the actions differ, by the generator below
 random = torch.Generator().manual_seed(shard.rank)
 dist.init_process_group("gloo")
-envs = tandem.make_vec(
-    "CartPole-v1", shard.num_envs, threads=len(shard.cores), options=tandem.TaskOptions(dtype=np.float32)
-)
+options = tandem.TaskOptions(dtype=np.float32)
+envs = tandem.make_vec("CartPole-v1", shard.num_envs, threads=len(shard.cores), options=options)
 obs = envs.reset(seed=shard.first_env)[0]
 network = torch.nn.Sequential(torch.nn.Linear(4, 64), torch.nn.Tanh(), torch.nn.Linear(64, 2))
 policy = DistributedDataParallel(network)
@@ -54,8 +53,7 @@ for update in range(asked.updates):
     ends = torch.tensor(float(np.sum(done[1:])))
     dist.all_reduce(ends)
     if shard.rank == 0:
-        print(
-            f"{update}: {asked.num_envs * 128 / max(ends.item(), 1):.1f} steps for each end of an episode", flush=True
-        )
+        length = asked.num_envs * 128 / max(ends.item(), 1)
+        print(f"{update}: {length:.1f} steps for each end of an episode", flush=True)
 envs.close()
 dist.destroy_process_group()
