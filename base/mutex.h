@@ -27,7 +27,7 @@ namespace tandem {
 
 class ABSL_LOCKABLE Mutex {
  public:
-  Mutex() = default;  // constexpr if std::mutex's is, as on Linux and macOS
+  constexpr Mutex() = default;
   Mutex(const Mutex&) = delete;
   Mutex& operator=(const Mutex&) = delete;
 

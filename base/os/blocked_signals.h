@@ -11,7 +11,7 @@
 #ifndef TANDEM_BASE_OS_BLOCKED_SIGNALS_H_
 #define TANDEM_BASE_OS_BLOCKED_SIGNALS_H_
 
-#include <cstddef>
+#include <signal.h>
 
 namespace tandem {
 
@@ -19,13 +19,17 @@ namespace tandem {
 // The destructor restores the thread's mask. Signals stay pending until then.
 class BlockedSignals {
  public:
-  BlockedSignals();
-  ~BlockedSignals();
+  BlockedSignals() {
+    sigset_t all;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before_);
+  }
+  ~BlockedSignals() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
   BlockedSignals(const BlockedSignals&) = delete;
   BlockedSignals& operator=(const BlockedSignals&) = delete;
 
  private:
-  [[maybe_unused]] alignas(8) std::byte before_[128];  // the thread's mask
+  sigset_t before_;
 };
 
 }  // namespace tandem

@@ -1,5 +1,7 @@
 #include "engine_adapter/frames/image_thread.h"
 
+#include <pthread.h>
+
 #include <numeric>
 #include <utility>
 
@@ -8,7 +10,6 @@
 #include "base/guarded.h"
 #include "base/mutex.h"
 #include "base/os/blocked_signals.h"
-#include "base/os/machine.h"
 #include "schema/layout/lrbc.h"
 
 namespace tandem {
@@ -101,7 +102,7 @@ absl::Status ImageThread::AwaitTurn() {
 }
 
 void ImageThread::Run() {
-  NameThread("tandem-images");
+  pthread_setname_np(pthread_self(), "tandem-images");
   status_ = Guarded([this] { return source_->Start(); });
   const bool started = status_.ok();
   GiveTurn(Turn::kSteps);

@@ -1,5 +1,7 @@
 #include "engine_adapter/image_queue.h"
 
+#include <pthread.h>
+
 #include <span>
 #include <vector>
 
@@ -8,8 +10,8 @@
 #include "base/guarded.h"
 #include "base/mutex.h"
 #include "base/os/blocked_signals.h"
-#include "base/os/machine.h"
 #include "engine_adapter/frame_source.h"
+#include "engine_adapter/frames/frame_pace.h"
 #include "engine_adapter/image.h"
 #include "transport/frame_geometry.h"
 
@@ -78,7 +80,7 @@ void ImageQueue::DropUnwanted() {
 }
 
 void ImageQueue::Run() {
-  NameThread("tandem-cameras");
+  pthread_setname_np(pthread_self(), "tandem-cameras");
   GoToBackground();
   while (std::optional<Job> job = NextJob()) {
     absl::StatusOr<Image> image = Guarded(job->render);

@@ -103,7 +103,6 @@ inline constexpr uint64_t kFeatureSubsets = 2048;  // the flag kSkip
 inline constexpr uint64_t kFeatureGpuArrays =
     4096;  // gpu_arrays_offset to gpu_arrays_crc32; only regions whose engine
            // exports memory of a GPU
-inline constexpr uint64_t kFeatureIdentity = 8192;  // identity
 inline constexpr uint64_t kFeaturesOfVersion1 =
     kFeatureArrays | kFeatureSession | kFeatureStepTimes | kFeatureInfos;
 
@@ -247,11 +246,7 @@ struct LrbcHeader {
   uint32_t gpu_flags;         // kGpu*
   uint32_t gpu_arrays_crc32;  // as layout_crc32: kGpuArraysCrcRanges, then all
                               // records
-  // Constant after creation; random, no two regions have the same. Where the
-  // system cannot lock bytes of memory, or let threads of several processes
-  // sleep on a word of it, locks and bells are named by it. On Linux unused.
-  uint8_t identity[16];
-  uint8_t reserved_1004[20];
+  uint8_t reserved_988[36];
 
   // Writer client; reader engine.
   SharedWord<uint32_t> exchange_kind;   // published by action_seq
@@ -367,7 +362,6 @@ static_assert(offsetof(LrbcHeader, gpu_arrays_offset) == 968);
 static_assert(offsetof(LrbcHeader, gpu_array_count) == 976);
 static_assert(offsetof(LrbcHeader, gpu_flags) == 980);
 static_assert(offsetof(LrbcHeader, gpu_arrays_crc32) == 984);
-static_assert(offsetof(LrbcHeader, identity) == 988);
 static_assert(offsetof(LrbcHeader, exchange_kind) == 1024);
 static_assert(offsetof(LrbcHeader, autoreset_mode) == 1028);
 static_assert(offsetof(LrbcHeader, attach_request) == 1032);

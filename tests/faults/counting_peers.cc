@@ -8,7 +8,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/clock.h"
-#include "base/os/linux/region_paths.h"
 #include "transport/region.h"
 
 namespace tandem {

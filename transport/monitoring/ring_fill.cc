@@ -1,5 +1,7 @@
 #include "transport/monitoring/ring_fill.h"
 
+#include <sched.h>
+
 #include <algorithm>
 #include <array>
 #include <bit>
@@ -8,7 +10,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/grace_period.h"
-#include "base/os/machine.h"
 #include "schema/layout/ring_header.h"
 #include "transport/ring/ring.h"
 
@@ -148,7 +149,7 @@ RingFill ReadRingFill(const ObservedFile& file, uint64_t offset,
     } else if (fill.problem.empty() || grace.Expired()) {
       return fill;
     }
-    YieldCore();
+    sched_yield();
   }
 }
 

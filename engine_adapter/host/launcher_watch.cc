@@ -1,4 +1,4 @@
-#include "base/os/launcher_watch.h"
+#include "engine_adapter/host/launcher_watch.h"
 
 #include <poll.h>
 #include <sys/eventfd.h>

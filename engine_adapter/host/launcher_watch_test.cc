@@ -1,4 +1,4 @@
-#include "base/os/launcher_watch.h"
+#include "engine_adapter/host/launcher_watch.h"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>

@@ -8,8 +8,7 @@
 #include <mutex>
 #include <vector>
 
-#include "base/os/linux/guarded_descriptors.h"
-#include "base/os/linux/open_above_standard_streams.h"
+#include "base/os/open_above_standard_streams.h"
 
 namespace tandem {
 namespace fork_guard_internal {
@@ -56,10 +55,6 @@ void CloseGuarded(int fd) {
   const std::lock_guard<std::mutex> lock(guarded.mutex);
   std::erase(guarded.descriptors, fd);
   close(fd);
-}
-
-void AfterForkInChild(void (*handler)()) {
-  pthread_atfork(nullptr, nullptr, handler);
 }
 
 }  // namespace tandem

@@ -1,4 +1,4 @@
-#include "base/os/side_locks.h"
+#include "transport/memory/region_lock.h"
 
 #include <fcntl.h>
 
@@ -9,7 +9,6 @@
 #include "absl/strings/str_cat.h"
 #include "base/error.h"
 #include "base/os/fork_guard.h"
-#include "base/os/linux/guarded_descriptors.h"
 
 namespace tandem {
 namespace {
@@ -23,31 +22,27 @@ struct flock WholeByte(int64_t byte, short type) {
   return range;
 }
 
-std::optional<bool> IsByteLocked(int fd, int64_t byte) {
+}  // namespace
+
+std::optional<bool> IsLocked(int fd, int64_t byte) {
   struct flock range = WholeByte(byte, F_WRLCK);
   if (fcntl(fd, F_OFD_GETLK, &range) != 0) return std::nullopt;
   return range.l_type != F_UNLCK;
 }
 
-}  // namespace
-
-std::optional<bool> IsLocked(const SharedRegion& region, int64_t byte) {
-  return IsByteLocked(region.handle(), byte);
-}
-
-absl::StatusOr<SideLocks> SideLocks::On(const SharedRegion& region) {
-  const std::string path = absl::StrCat("/proc/self/fd/", region.handle());
+absl::StatusOr<RegionLock> RegionLock::On(int fd) {
+  const std::string path = absl::StrCat("/proc/self/fd/", fd);
   const int own = OpenGuarded(path.c_str());
   if (own < 0) return MakeSystemError("open", path, errno);
-  return SideLocks(own);
+  return RegionLock(own);
 }
 
-SideLocks::SideLocks(int fd) : fd_(fd), born_in_(ForkCount()) {}
+RegionLock::RegionLock(int fd) : fd_(fd), born_in_(ForkCount()) {}
 
-SideLocks::SideLocks(SideLocks&& other) noexcept
+RegionLock::RegionLock(RegionLock&& other) noexcept
     : fd_(std::exchange(other.fd_, -1)), born_in_(other.born_in_) {}
 
-SideLocks& SideLocks::operator=(SideLocks&& other) noexcept {
+RegionLock& RegionLock::operator=(RegionLock&& other) noexcept {
   if (this != &other) {
     Release();
     fd_ = std::exchange(other.fd_, -1);
@@ -56,27 +51,27 @@ SideLocks& SideLocks::operator=(SideLocks&& other) noexcept {
   return *this;
 }
 
-bool SideLocks::IsOurs() const { return fd_ >= 0 && born_in_ == ForkCount(); }
+bool RegionLock::IsOurs() const { return fd_ >= 0 && born_in_ == ForkCount(); }
 
-bool SideLocks::TryAcquire(int64_t byte) {
+bool RegionLock::TryAcquire(int64_t byte) {
   if (!IsOurs()) return false;
   struct flock range = WholeByte(byte, F_WRLCK);
   return fcntl(fd_, F_OFD_SETLK, &range) == 0;
 }
 
-bool SideLocks::TryShare(int64_t byte) {
+bool RegionLock::TryShare(int64_t byte) {
   if (!IsOurs()) return false;
   struct flock range = WholeByte(byte, F_RDLCK);
   return fcntl(fd_, F_OFD_SETLK, &range) == 0;
 }
 
-bool SideLocks::HeldByOther(int64_t byte) const {
+bool RegionLock::HeldByOther(int64_t byte) const {
   if (!IsOurs()) return false;
   // Only a definite answer of the kernel counts as a death.
-  return IsByteLocked(fd_, byte).value_or(true);
+  return IsLocked(fd_, byte).value_or(true);
 }
 
-void SideLocks::Release() {
+void RegionLock::Release() {
   // In a forked child the handler closed the descriptor, and its number may
   // belong to another file now.
   if (IsOurs()) CloseGuarded(fd_);

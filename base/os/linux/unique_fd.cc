@@ -1,9 +1,0 @@
-#include "base/os/unique_fd.h"
-
-#include <unistd.h>
-
-namespace tandem {
-
-void CloseDescriptor(int fd) { close(fd); }
-
-}  // namespace tandem
