@@ -4,11 +4,14 @@
 cache="${XDG_CACHE_HOME:-${HOME:-}/.cache}/tandem"
 [[ ${cache} == /* ]] || fail 'expected a home folder, found that HOME is not set.' 'set HOME or XDG_CACHE_HOME'
 
+made_folder() { echo "${cache}/$1-${2:0:12}"; }  # made_folder NAME KEY: where make_once makes it
+arm64_key() { cat "${root}"/tools/{arm64_packages.txt,testing/arm64_init} | sha256sum; }  # of the ARM64 root
+
 # make_once NAME KEY MEGABYTES NEXT FUNCTION: FUNCTION makes ${made}, the folder of that NAME and KEY, unless it is there.
 # While one process makes it, others wait. NEXT: the command that begins again.
 make_once() {
   local name="$1" needed_mb="$3" next="$4" free_mb other
-  made="${cache}/${name}-${2:0:12}"
+  made="$(made_folder "${name}" "$2")"
   [[ ! -e ${made}/finished ]] || return 0
   mkdir -p "${cache}"
   exec {guard}>"${cache}/${name}.guard"
