@@ -5,7 +5,7 @@
 //
 //   if (fd < 0) return MakeSystemError("open", path, errno);
 //   TANDEM_RETURN_IF_ERROR(CheckRegionName(name));
-//   TANDEM_ASSIGN_OR_RETURN(const RegionLock lock, RegionLock::On(fd));
+//   TANDEM_ASSIGN_OR_RETURN(const SideLocks lock, SideLocks::On(region));
 
 #ifndef TANDEM_BASE_ERROR_H_
 #define TANDEM_BASE_ERROR_H_

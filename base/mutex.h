@@ -27,7 +27,7 @@ namespace tandem {
 
 class ABSL_LOCKABLE Mutex {
  public:
-  constexpr Mutex() = default;
+  Mutex() = default;  // constexpr if std::mutex's is, as on Linux and macOS
   Mutex(const Mutex&) = delete;
   Mutex& operator=(const Mutex&) = delete;
 

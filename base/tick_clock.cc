@@ -1,21 +1,19 @@
 #include "base/tick_clock.h"
 
-#include <fcntl.h>
-#include <unistd.h>
-
-#include <cstddef>
 #include <cstdint>
 #include <string_view>
+
+#include "base/os/machine.h"
 
 namespace tandem {
 namespace {
 
 #if defined(__x86_64__)
-constexpr std::string_view kCounter = "tsc\n";
+constexpr std::string_view kCounter = "tsc";
 #elif defined(__aarch64__)
-constexpr std::string_view kCounter = "arch_sys_counter\n";
+constexpr std::string_view kCounter = "arch_sys_counter";
 #else
-constexpr std::string_view kCounter = "";  // none
+constexpr std::string_view kCounter = "none";
 #endif
 
 bool KernelTellsTimeByTicks() {
@@ -26,15 +24,7 @@ bool KernelTellsTimeByTicks() {
     if (hertz << scale >= 1'000'000'000) break;
   }
 #endif
-  const int fd =
-      open("/sys/devices/system/clocksource/clocksource0/current_clocksource",
-           O_RDONLY | O_CLOEXEC);
-  if (fd < 0) return false;
-  char name[32];
-  const ssize_t length = read(fd, name, sizeof(name));
-  close(fd);
-  return length > 0 &&
-         std::string_view(name, static_cast<size_t>(length)) == kCounter;
+  return KernelClockSource() == kCounter;
 }
 
 }  // namespace

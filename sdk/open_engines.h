@@ -9,8 +9,6 @@
 #ifndef TANDEM_SDK_OPEN_ENGINES_H_
 #define TANDEM_SDK_OPEN_ENGINES_H_
 
-#include <pthread.h>
-
 #include <atomic>
 #include <cstdint>
 #include <memory>
@@ -47,10 +45,12 @@ class OpenEngines : public HandleTable<OpenEngine, tandem_engine> {
   // kInvalidArgument: too many engines.
   absl::Status Open(std::shared_ptr<ForeignEngine> engine,
                     tandem_engine** handle) {
-    [[maybe_unused]] static const int kRegistered =
-        pthread_atfork(nullptr, nullptr, [] {
-          Get().ForEach([](OpenEngine& forked) { forked.polled = nullptr; });
-        });
+    [[maybe_unused]] static const bool kRegistered = [] {
+      AfterForkInChild([] {
+        Get().ForEach([](OpenEngine& forked) { forked.polled = nullptr; });
+      });
+      return true;
+    }();
     auto open = std::make_unique<OpenEngine>();
     open->engine = std::move(engine);
     *handle = Add(std::move(open));

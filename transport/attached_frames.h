@@ -20,12 +20,13 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "base/os/shared_region.h"
 #include "transport/frame_reader.h"
 #include "transport/region.h"
 
 namespace tandem {
 
-class RegionLock;
+class SideLocks;
 
 // Move-only. In a forked child the lock is closed and writer() is kUnknown; the
 // reader still returns frames.
@@ -67,19 +68,19 @@ class AttachedFrames {
   const std::string& name() const { return name_; }
 
  private:
-  static absl::StatusOr<AttachedFrames> Make(absl::string_view name, int fd,
-                                             RegionLock lock, uint64_t offset,
+  static absl::StatusOr<AttachedFrames> Make(absl::string_view name,
+                                             const SharedRegion& memory,
+                                             SideLocks lock, uint64_t offset,
                                              uint64_t bytes);
-  AttachedFrames(std::string name, RegionLock lock,
+  AttachedFrames(std::string name, SideLocks lock,
                  std::shared_ptr<const RegionMapping> mapping,
                  FrameReader reader);
 
   std::string name_;
-  std::unique_ptr<RegionLock> lock_;
+  std::unique_ptr<SideLocks> lock_;
   std::shared_ptr<const RegionMapping> mapping_;
   FrameReader reader_;
-  uint64_t device_ = 0;  // identity of the mapped file
-  uint64_t inode_ = 0;
+  SharedRegion::Identity identity_;  // of the mapped memory
   bool writer_keeps_lock_ = false;
 };
 

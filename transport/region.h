@@ -24,14 +24,13 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "base/os/shared_region.h"
 #include "schema/layout/lrbc.h"
 
 namespace tandem {
 
-// Names of regions and segments, and their paths. The rule for names:
+// Names of regions and segments. The rule for a region's:
 // [A-Za-z0-9_][A-Za-z0-9._-]{0,199}
-
-inline constexpr char kSharedMemoryDir[] = "/dev/shm";
 
 inline constexpr char kDefaultRegionName[] = "tandem";
 
@@ -47,17 +46,8 @@ absl::Status CheckRegionName(absl::string_view name);
 // too long.
 absl::StatusOr<std::string> FrameSegmentName(absl::string_view run_id);
 
-// Returns the path that shm_open("/" + name) opens: "/dev/shm/demo".
-std::string RegionPath(absl::string_view name);
-
-// Returns the path of the second hard link: "/dev/shm/.demo.tandem". An engine
-// uses it to restore an unlinked name, and to find dead regions. No legal name
-// has this path.
-std::string SpareLinkPath(absl::string_view name);
-
-// If a file in kSharedMemoryDir is the spare link of a region or segment,
-// returns that name; else "".
-std::string NameOfSpareLink(absl::string_view file_name);
+// Whether a region or a segment may have this name.
+bool IsSharedName(absl::string_view name);
 
 // Returns a checked copy of the region's header, without a mapping. Makes
 // system calls; does not wait; changes nothing in the region. Errors:
@@ -128,21 +118,19 @@ std::string GpuPathText(const LrbcHeader& header);
 // may share a RegionMapping.
 class RegionMapping {
  public:
-  // Maps `bytes` of `fd` for reading and writing, requests huge pages if
-  // available, and touches every page, so that no step has a page fault. If
-  // this process has the file mapped already, returns that mapping.
+  // Maps `bytes` of `memory` for reading and writing, as SharedRegion::Map. If
+  // this process has mapped the memory already, returns that mapping.
   // Thread-safe.
   static absl::StatusOr<std::shared_ptr<const RegionMapping>> Map(
-      int fd, uint64_t bytes);
+      const SharedRegion& memory, uint64_t bytes);
 
-  // Makes a read-only mapping for an observer. Touches no page: the first read
-  // of a page may block.
+  // Makes a read-only mapping for an observer.
   static absl::StatusOr<std::shared_ptr<const RegionMapping>> MapReadOnly(
-      int fd, uint64_t bytes);
+      const SharedRegion& memory, uint64_t bytes);
 
   RegionMapping(const RegionMapping&) = delete;
   RegionMapping& operator=(const RegionMapping&) = delete;
-  ~RegionMapping();
+  ~RegionMapping() { SharedRegion::Unmap(base_, bytes_); }
 
   std::byte* base() const { return base_; }
   uint64_t bytes() const { return bytes_; }
@@ -154,13 +142,13 @@ class RegionMapping {
     return reinterpret_cast<T*>(base_ + offset);
   }
 
-  // The number of its bytes that huge pages back now. Reads /proc/self/smaps.
-  uint64_t HugePageBytes() const;
+  // The number of its bytes that huge pages back now. Reads a file.
+  uint64_t HugePageBytes() const { return SharedRegion::HugePageBytes(base_); }
 
  private:
   RegionMapping(std::byte* base, uint64_t bytes) : base_(base), bytes_(bytes) {}
   static absl::StatusOr<std::shared_ptr<const RegionMapping>> MapAnew(
-      int fd, uint64_t bytes);
+      const SharedRegion& memory, uint64_t bytes, SharedRegion::Access access);
 
   std::byte* base_;
   uint64_t bytes_;

@@ -11,7 +11,7 @@
 #ifndef TANDEM_BASE_OS_BLOCKED_SIGNALS_H_
 #define TANDEM_BASE_OS_BLOCKED_SIGNALS_H_
 
-#include <signal.h>
+#include <cstddef>
 
 namespace tandem {
 
@@ -19,17 +19,13 @@ namespace tandem {
 // The destructor restores the thread's mask. Signals stay pending until then.
 class BlockedSignals {
  public:
-  BlockedSignals() {
-    sigset_t all;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before_);
-  }
-  ~BlockedSignals() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+  BlockedSignals();
+  ~BlockedSignals();
   BlockedSignals(const BlockedSignals&) = delete;
   BlockedSignals& operator=(const BlockedSignals&) = delete;
 
  private:
-  sigset_t before_;
+  [[maybe_unused]] alignas(8) std::byte before_[128];  // the thread's mask
 };
 
 }  // namespace tandem

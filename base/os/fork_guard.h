@@ -1,14 +1,10 @@
-// Closes lock descriptors in a forked child, and lets objects detect a fork.
+// ForkCount: lets objects detect that they are in a forked child.
 //
-// Data flow: fork -> the child's handler closes the guarded descriptors and
-// increments the fork count -> objects detect that they belong to another
-// process. The kernel holds an open-file-description lock until the last copy
-// of its descriptor is closed. Without the handler a forked child would keep a
-// dead parent's lock. A direct clone system call runs no handlers; exec closes
-// the descriptors anyway.
+// Data flow: fork -> the child's handler increments the fork count -> objects
+// detect that they belong to another process. A direct clone system call runs
+// no handlers.
 //
 //   const uint32_t born_in = ForkCount();
-//   int fd = OpenGuarded(path);
 //   ... if (ForkCount() != born_in) return ErrorCode::kForkedChild;
 
 #ifndef TANDEM_BASE_OS_FORK_GUARD_H_
@@ -23,13 +19,8 @@ namespace tandem {
 // Begins at 0; wraps, with no effect. Neither blocks nor allocates.
 inline uint32_t ForkCount();
 
-// Calls OpenAboveStandardStreams(path, O_RDWR); a forked child closes the
-// descriptor at once. Returns -1 and errno as open(2). May allocate.
-// Thread-safe, also against a fork.
-int OpenGuarded(const char* path);
-
-// Closes the descriptor. Legal only in the process that opened it.
-void CloseGuarded(int fd);
+// Every child that this process forks calls `handler` before fork returns.
+void AfterForkInChild(void (*handler)());
 
 // ---------------------------------------------------------------------------
 

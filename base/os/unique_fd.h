@@ -6,11 +6,12 @@
 #ifndef TANDEM_BASE_OS_UNIQUE_FD_H_
 #define TANDEM_BASE_OS_UNIQUE_FD_H_
 
-#include <unistd.h>
-
 #include <utility>
 
 namespace tandem {
+
+// As close(2).
+void CloseDescriptor(int fd);
 
 // Owns one descriptor, or none (-1). Move-only.
 class UniqueFd {
@@ -33,7 +34,7 @@ class UniqueFd {
   int release() { return std::exchange(fd_, -1); }
   // Closes the descriptor, if there is one.
   void reset() {
-    if (fd_ >= 0) close(std::exchange(fd_, -1));
+    if (fd_ >= 0) CloseDescriptor(std::exchange(fd_, -1));
   }
 
  private:

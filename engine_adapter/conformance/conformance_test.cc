@@ -28,6 +28,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/os/linux/region_paths.h"
 #include "base/os/unique_fd.h"
 #include "engine_adapter/conformance/header_only_client.h"
 #include "engine_adapter/conformance/server_process.h"

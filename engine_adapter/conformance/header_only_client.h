@@ -10,12 +10,11 @@
 #ifndef TANDEM_ENGINE_ADAPTER_CONFORMANCE_HEADER_ONLY_CLIENT_H_
 #define TANDEM_ENGINE_ADAPTER_CONFORMANCE_HEADER_ONLY_CLIENT_H_
 
-#include <sched.h>
-
 #include <atomic>
 #include <cstdint>
 #include <string>
 
+#include "base/os/machine.h"
 #include "schema/layout/lrbc.h"
 #include "transport/memory/attached_region.h"
 #include "transport/session/make_step_arrays.h"
@@ -39,7 +38,7 @@ class HeaderOnlyClient {
     const uint64_t seq = header->action_seq.load(std::memory_order_relaxed) + 1;
     header->action_seq.store(seq, std::memory_order_release);
     while (header->frame_seq.load(std::memory_order_acquire) != seq) {
-      sched_yield();
+      YieldCore();
     }
   }
 

@@ -1,13 +1,12 @@
 #include "engine_adapter/core/thread_pool.h"
 
-#include <sched.h>
-
-#include <fstream>
+#include <algorithm>
 #include <system_error>
 
 #include "absl/strings/str_cat.h"
 #include "base/clock.h"
 #include "base/os/blocked_signals.h"
+#include "base/os/machine.h"
 #include "transport/wait/relax.h"
 
 namespace tandem {
@@ -37,25 +36,6 @@ bool Spin(SpinBudget& budget, Ready ready) {
   }
   budget.Miss();
   return false;
-}
-
-// Returns the path of the line "0::/path" in /proc/self/cgroup; "/" without
-// such a line.
-std::string OwnCgroup() {
-  std::ifstream groups("/proc/self/cgroup");
-  for (std::string line; std::getline(groups, line);) {
-    if (line.rfind("0::", 0) == 0) return line.substr(3);
-  }
-  return "/";
-}
-
-// Parses the limit of one group: "max 100000" or "150000 100000".
-int CoresOf(const std::string& folder) {
-  std::ifstream limit(folder + "/cpu.max");
-  int64_t quota = 0;
-  int64_t period = 0;
-  if (!(limit >> quota >> period) || quota <= 0 || period <= 0) return 0;
-  return static_cast<int>((quota + period - 1) / period);
 }
 
 }  // namespace
@@ -172,23 +152,8 @@ void ThreadPool::Work() {
   }
 }
 
-int CgroupCores(const std::string& mount, const std::string& group) {
-  int least = 0;
-  for (std::string path = group;; path.resize(path.rfind('/'))) {
-    const int cores = CoresOf(mount + path);
-    if (cores > 0) least = least == 0 ? cores : std::min(least, cores);
-    if (path.find('/') == std::string::npos) return least;
-  }
-}
-
 int SuitableThreads(uint32_t num_envs) {
-  cpu_set_t cores;
-  const bool known = sched_getaffinity(0, sizeof(cores), &cores) == 0;
-  int threads = known ? CPU_COUNT(&cores) : 1;
-  const int limit = CgroupCores("/sys/fs/cgroup", OwnCgroup());
-  if (limit > 0) threads = std::min(threads, limit);
-  return static_cast<int>(
-      std::clamp<int64_t>(num_envs, 1, std::max(threads, 1)));
+  return static_cast<int>(std::clamp<int64_t>(num_envs, 1, UsableCores()));
 }
 
 }  // namespace tandem

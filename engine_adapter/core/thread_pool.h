@@ -93,15 +93,9 @@ class ThreadPool {
   std::vector<std::thread> workers_;
 };
 
-// Returns the least of three numbers, and at least 1: the cores that this
-// process may use, the CPU limit of its cgroup (version 2), and `num_envs`.
-// Reads files.
+// Returns the lesser of UsableCores and `num_envs`, and at least 1. Reads
+// files.
 int SuitableThreads(uint32_t num_envs);
-
-// Returns the CPU limit of a version 2 cgroup in cores, rounded up: the lowest
-// limit of the group and of the groups above it. 0: no limit. `mount` is the
-// mount point of the hierarchy, `group` the path in it.
-int CgroupCores(const std::string& mount, const std::string& group);
 
 }  // namespace tandem
 

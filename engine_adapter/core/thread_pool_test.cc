@@ -92,5 +92,11 @@ TEST(ThreadPool, OneThreadCallsInOrderOnTheCaller) {
   EXPECT_EQ(order, (std::vector<uint32_t>{0, 1, 2}));
 }
 
+TEST(SuitableThreads, NoMoreThanEnvironmentsAndAtLeastOne) {
+  EXPECT_EQ(SuitableThreads(1), 1);
+  EXPECT_EQ(SuitableThreads(0), 1);
+  EXPECT_GE(SuitableThreads(1000), 1);
+}
+
 }  // namespace
 }  // namespace tandem

@@ -1,11 +1,6 @@
 #include "engine_adapter/frames/frame_pace.h"
 
-#include <fcntl.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <array>
-#include <cstdio>
 
 namespace tandem {
 namespace {
@@ -26,22 +21,6 @@ void FramePace::Drew(int64_t begin_ns, int64_t end_ns, int64_t waited_ns) {
     due_ns_ =
         std::max(due_ns_, end_ns + std::min(kRestParts * work_ns, kMaxRestNs));
   }
-}
-
-CoreWait::CoreWait()
-    : file_(open("/proc/thread-self/schedstat", O_RDONLY | O_CLOEXEC)) {}
-
-int64_t CoreWait::Nanos() const {
-  // The file has nanoseconds on a core, nanoseconds waiting for a core, and the
-  // number of time slices (Linux: proc(5)).
-  std::array<char, 96> text;
-  const ssize_t size = pread(file_.get(), text.data(), text.size() - 1, 0);
-  if (size <= 0) return 0;
-  text[static_cast<size_t>(size)] = '\0';
-  long long on_core = 0;
-  long long in_line = 0;
-  if (std::sscanf(text.data(), "%lld %lld", &on_core, &in_line) != 2) return 0;
-  return in_line;
 }
 
 }  // namespace tandem

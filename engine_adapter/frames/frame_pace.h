@@ -1,5 +1,4 @@
-// FramePace: the time of the next frame. GoToBackground: the priority of render
-// threads.
+// FramePace: the time of the next frame.
 //
 // Data flow: the requested rate, the time of each frame and its wait for a core
 // -> the time from which the next frame may be rendered. Ownership:
@@ -15,11 +14,7 @@
 #ifndef TANDEM_ENGINE_ADAPTER_FRAMES_FRAME_PACE_H_
 #define TANDEM_ENGINE_ADAPTER_FRAMES_FRAME_PACE_H_
 
-#include <sys/resource.h>
-
 #include <cstdint>
-
-#include "base/os/unique_fd.h"
 
 namespace tandem {
 
@@ -49,28 +44,6 @@ class FramePace {
   const int64_t period_ns_;
   int64_t due_ns_ = 0;
 };
-
-// The time for which a thread has waited for a core. The constructing thread is
-// the measured one.
-class CoreWait {
- public:
-  CoreWait();
-
-  // Nanoseconds so far; 0 if the kernel does not report them. Makes a system
-  // call.
-  int64_t Nanos() const;
-
- private:
-  UniqueFd file_;  // /proc/thread-self/schedstat
-};
-
-// Gives stepping threads priority over the calling thread, and over threads
-// that a driver starts from it. Makes a system call; if the kernel refuses, the
-// thread continues as before.
-inline void GoToBackground() {
-  constexpr int kNiceness = 19;
-  (void)setpriority(PRIO_PROCESS, 0, kNiceness);
-}
 
 }  // namespace tandem
 

@@ -1,13 +1,6 @@
 #include "engine_adapter/frames/frame_pace.h"
 
 #include <gtest/gtest.h>
-#include <pthread.h>
-#include <sched.h>
-
-#include <atomic>
-#include <thread>
-
-#include "base/clock.h"
 
 namespace tandem {
 namespace {
@@ -59,36 +52,6 @@ TEST(FramePace, CountsAnyNumberOfFramesWithoutARate) {
   FramePace pace(0);
   for (int i = 0; i < 1'000; ++i) pace.Drew(i * kMs, i * kMs + kMs, 0);
   EXPECT_LE(pace.due_ns(), 1'000 * kMs);
-}
-
-void StayOn(int core) {
-  cpu_set_t cores;
-  CPU_ZERO(&cores);
-  CPU_SET(core, &cores);
-  ASSERT_EQ(pthread_setaffinity_np(pthread_self(), sizeof(cores), &cores), 0);
-}
-
-TEST(CoreWait, GrowsWhileAnotherThreadHasTheCore) {
-  const int core = sched_getcpu();
-  std::atomic<bool> stop{false};
-  std::thread([&] {
-    StayOn(core);
-    std::thread other([&] {
-      StayOn(core);
-      while (!stop.load(std::memory_order_relaxed)) {
-      }
-    });
-    const CoreWait line;
-    const int64_t begin_ns = MonotonicNanos();
-    const int64_t before_ns = line.Nanos();
-    // Two threads that never sleep share a core, so one must wait.
-    while (line.Nanos() == before_ns) {
-      ASSERT_LT(MonotonicNanos() - begin_ns, 60'000 * kMs) << "a watchdog";
-    }
-    EXPECT_LE(line.Nanos() - before_ns, MonotonicNanos() - begin_ns);
-    stop.store(true, std::memory_order_relaxed);
-    other.join();
-  }).join();
 }
 
 }  // namespace

@@ -1,7 +1,5 @@
 #include "engine_adapter/frames/frame_thread.h"
 
-#include <pthread.h>
-
 #include <algorithm>
 #include <utility>
 
@@ -9,6 +7,7 @@
 #include "base/error.h"
 #include "base/guarded.h"
 #include "base/os/blocked_signals.h"
+#include "base/os/machine.h"
 #include "base/printable.h"
 #include "engine_adapter/frames/frame_pace.h"
 #include "nlohmann/json.hpp"
@@ -102,7 +101,7 @@ bool FrameThread::Stopping() const {
 
 void FrameThread::Run() {
   // Users and tests find the thread by this name.
-  pthread_setname_np(pthread_self(), "tandem-frames");
+  NameThread("tandem-frames");
   if (options_.hz > 0) GoToBackground();
   FramePace pace(options_.hz);
   const CoreWait line;

@@ -1,7 +1,5 @@
 #include "engine_adapter/frames/image_thread.h"
 
-#include <pthread.h>
-
 #include <numeric>
 #include <utility>
 
@@ -10,6 +8,7 @@
 #include "base/guarded.h"
 #include "base/mutex.h"
 #include "base/os/blocked_signals.h"
+#include "base/os/machine.h"
 #include "schema/layout/lrbc.h"
 
 namespace tandem {
@@ -102,7 +101,7 @@ absl::Status ImageThread::AwaitTurn() {
 }
 
 void ImageThread::Run() {
-  pthread_setname_np(pthread_self(), "tandem-images");
+  NameThread("tandem-images");
   status_ = Guarded([this] { return source_->Start(); });
   const bool started = status_.ok();
   GiveTurn(Turn::kSteps);

@@ -18,6 +18,7 @@
 #include "absl/strings/match.h"
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/os/linux/region_paths.h"
 #include "engine_adapter/engine.h"
 #include "transport/client_side.h"
 #include "transport/memory/testing/unique_region_name.h"

@@ -1,14 +1,12 @@
 #include "engine_adapter/server_main.h"
 
-#include <fcntl.h>
-#include <signal.h>
 #include <time.h>
-#include <unistd.h>
 
 #include <array>
 #include <atomic>
 #include <cerrno>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <exception>
 #include <new>
@@ -27,13 +25,14 @@
 #include "base/error.h"
 #include "base/guarded.h"
 #include "base/mutex.h"
+#include "base/os/launcher_watch.h"
+#include "base/os/process_handle.h"
 #include "base/os/stop_signals.h"
 #include "base/printable.h"
 #include "engine_adapter/core/thread_pool.h"
 #include "engine_adapter/frames/frame_flags.h"
 #include "engine_adapter/host/command_line.h"
 #include "engine_adapter/host/gateway_process.h"
-#include "engine_adapter/host/launcher_watch.h"
 #include "engine_adapter/rpc_config.h"
 #include "transport/memory/region_plan.h"
 #include "transport/region.h"
@@ -114,8 +113,7 @@ void OnStopSignal(int signal_number) {
     // relaxed: as above.
     stopping_since_ns.store(now_ns, std::memory_order_relaxed);
   } else if (now_ns - since_ns > kImpatientNs) {
-    signal(signal_number, SIG_DFL);
-    raise(signal_number);
+    EndBySignal(signal_number);
   }
   // relaxed: as above.
   stop_signal.store(signal_number, std::memory_order_relaxed);
@@ -123,32 +121,6 @@ void OnStopSignal(int signal_number) {
   EngineHost* const host = serving_host.load(std::memory_order_relaxed);
   if (host != nullptr) host->RequestStop();
   errno = error;
-}
-
-// Prevents that a region's descriptor becomes a standard stream: code that
-// writes to that stream, above all the log, would overwrite the region.
-void OccupyStandardStreams() {
-  int fd;
-  do {
-    fd = open("/dev/null", O_RDWR);
-  } while (fd >= 0 && fd <= STDERR_FILENO);
-  if (fd > STDERR_FILENO) close(fd);
-}
-
-// A child inherits blocked signals from the launcher's thread.
-void UnblockStopSignals() {
-  sigset_t signals;
-  sigemptyset(&signals);
-  for (const int number : StopSignals()) sigaddset(&signals, number);
-  sigprocmask(SIG_UNBLOCK, &signals, nullptr);
-}
-
-void InstallSignalHandlers() {
-  struct sigaction action = {};
-  action.sa_handler = OnStopSignal;
-  // Also for process 1 of a container: the kernel passes only handled signals
-  // to it.
-  for (const int number : StopSignals()) sigaction(number, &action, nullptr);
 }
 
 int Report(const absl::Status& status) {
@@ -166,7 +138,7 @@ std::string Describe(const EngineSchema& schema, const ServerOptions& options,
       "attach with tandem.SharedMemoryClient('%s')",
       name, schema.task, schema.num_envs, schema.obs_size, schema.act_size,
       options.threads, region.bytes() / 1024, region.HugePageBytes() / 1024,
-      getpid(), name);
+      ProcessId(), name);
 }
 
 // Handles the launcher's end in every state of the main thread: loading models,
@@ -199,13 +171,13 @@ class LauncherGuard {
     if (host_ != nullptr) return host_->RequestStop();
     if (stopping_) return;
     LogLine("stopped: the launcher has left");
-    _exit(kExitStopped);
+    std::_Exit(kExitStopped);
   }
   void OnStuck() {
     MutexLock lock(&mutex_);
     if (host_ != nullptr) host_->RemoveName();
     LogLine("stopped in the middle of a step: the launcher has left");
-    _exit(kExitFailed);
+    std::_Exit(kExitFailed);
   }
 
   Mutex mutex_;
@@ -220,7 +192,7 @@ void LogStopped(bool launcher_left) {
   LogLine(launcher_left ? "stopped: the launcher has left"
           : signal_number == 0
               ? "stopped: the engine's loop has ended"
-              : absl::StrCat("stopped: ", sigdescr_np(signal_number)));
+              : absl::StrCat("stopped: ", DescribeSignal(signal_number)));
 }
 
 // Returns the values of the flags, or kInvalidArgument.
@@ -241,12 +213,12 @@ absl::StatusOr<ServerOptions> OptionsFromFlags() {
   options.threads = threads > 0 ? static_cast<int>(threads)
                                 : SuitableThreads(options.num_envs);
   const int launcher_fd = absl::GetFlag(FLAGS_launcher_fd);
-  if (launcher_fd >= 0 && fcntl(launcher_fd, F_SETFD, FD_CLOEXEC) != 0) {
+  if (launcher_fd >= 0 && !HideFromChildren(launcher_fd)) {
     return MakeError(
         ErrorCode::kInvalidArgument,
         absl::StrCat("--launcher_fd: expected the number of an open "
                      "descriptor, found ",
-                     launcher_fd, " (", strerrordesc_np(errno), ")"));
+                     launcher_fd, " (", std::strerror(errno), ")"));
   }
   return options;
 }
@@ -298,13 +270,13 @@ absl::Status Serve(
         GatewayProcess started,
         GatewayProcess::Start(
             listen,
-            absl::StrReplaceAll(name, {{"{pid}", absl::StrCat(getpid())}})));
+            absl::StrReplaceAll(name, {{"{pid}", absl::StrCat(ProcessId())}})));
     LogLine(started.text());
     gateway.emplace(std::move(started));
   }
   // Until here, while models are loaded and the region's memory is reserved, a
   // signal ends the process at once: the region has no name yet.
-  InstallSignalHandlers();
+  HandleStopSignals(OnStopSignal);
   const absl::Status opened = open_host(host->get(), engine.get());
   if (CodeOf(opened) == ErrorCode::kInterrupted) {
     LogStopped(/*launcher_left=*/false);
@@ -333,10 +305,7 @@ absl::Status Serve(
 int Run(int argc, const char* const* argv, absl::string_view usage,
         absl::Span<const OwnFlag> own,
         const std::function<absl::Status()>& serve) {
-  OccupyStandardStreams();
-  UnblockStopSignals();
-  signal(SIGPIPE, SIG_IGN);  // the reader of the log may close it
-  signal(SIGXFSZ, SIG_IGN);  // a file size limit is an error to report
+  PrepareServer();
   absl::StatusOr<CommandLine> line = ParseCommandLine(argc, argv, own);
   if (!line.ok()) return Report(line.status());
   if (line->help_wanted) {
@@ -376,8 +345,7 @@ void LogLine(absl::string_view line) {
       absl::StrFormat("tandem %s.%03d ", clock.data(), now.tv_nsec / 1'000'000);
   absl::StrAppend(&text, Printable(absl::StrReplaceAll(line, {{"\n", " "}})),
                   "\n");
-  // One write, so that the lines of several processes do not mix.
-  (void)!write(STDERR_FILENO, text.data(), text.size());
+  WriteToStandardError(text);
 }
 
 int RunServer(int argc, const char* const* argv, absl::string_view usage,

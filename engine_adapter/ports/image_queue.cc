@@ -1,7 +1,5 @@
 #include "engine_adapter/image_queue.h"
 
-#include <pthread.h>
-
 #include <span>
 #include <vector>
 
@@ -10,8 +8,8 @@
 #include "base/guarded.h"
 #include "base/mutex.h"
 #include "base/os/blocked_signals.h"
+#include "base/os/machine.h"
 #include "engine_adapter/frame_source.h"
-#include "engine_adapter/frames/frame_pace.h"
 #include "engine_adapter/image.h"
 #include "transport/frame_geometry.h"
 
@@ -80,7 +78,7 @@ void ImageQueue::DropUnwanted() {
 }
 
 void ImageQueue::Run() {
-  pthread_setname_np(pthread_self(), "tandem-cameras");
+  NameThread("tandem-cameras");
   GoToBackground();
   while (std::optional<Job> job = NextJob()) {
     absl::StatusOr<Image> image = Guarded(job->render);

@@ -176,6 +176,16 @@ def test_a_region_with_attendants_differs_in_the_listed_fields() -> None:
     assert all(attendants[offset] == HEADER[offset] for offset in range(4096) if offset not in differ)
 
 
+def test_a_region_with_an_identity_differs_in_the_listed_fields() -> None:
+    """The differences are the feature bit, the checksum, and the 16 bytes of the identity."""
+    region = (GOLDENS / "lrbc_v1_identity.bin").read_bytes()
+    without = (GOLDENS / "lrbc_v1_gpu.bin").read_bytes()
+    assert struct.unpack_from("<Q", region, 648)[0] == struct.unpack_from("<Q", without, 648)[0] | 8192
+    assert region[988:1004] == bytes(range(0xA1, 0xB1))
+    differ = (*range(648, 656), *range(896, 900), *range(988, 1004))
+    assert all(region[offset] == without[offset] for offset in range(4096) if offset not in differ)
+
+
 def test_attendant_slot_has_its_promised_fields() -> None:
     """The slot's fields, by their offsets in the slot."""
     assert len(SLOT) == 512

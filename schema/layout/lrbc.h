@@ -103,6 +103,7 @@ inline constexpr uint64_t kFeatureSubsets = 2048;  // the flag kSkip
 inline constexpr uint64_t kFeatureGpuArrays =
     4096;  // gpu_arrays_offset to gpu_arrays_crc32; only regions whose engine
            // exports memory of a GPU
+inline constexpr uint64_t kFeatureIdentity = 8192;  // identity
 inline constexpr uint64_t kFeaturesOfVersion1 =
     kFeatureArrays | kFeatureSession | kFeatureStepTimes | kFeatureInfos;
 
@@ -246,7 +247,11 @@ struct LrbcHeader {
   uint32_t gpu_flags;         // kGpu*
   uint32_t gpu_arrays_crc32;  // as layout_crc32: kGpuArraysCrcRanges, then all
                               // records
-  uint8_t reserved_988[36];
+  // Constant after creation; random, no two regions have the same. Where the
+  // system cannot lock bytes of memory, or let threads of several processes
+  // sleep on a word of it, locks and bells are named by it. On Linux unused.
+  uint8_t identity[16];
+  uint8_t reserved_1004[20];
 
   // Writer client; reader engine.
   SharedWord<uint32_t> exchange_kind;   // published by action_seq
@@ -362,6 +367,7 @@ static_assert(offsetof(LrbcHeader, gpu_arrays_offset) == 968);
 static_assert(offsetof(LrbcHeader, gpu_array_count) == 976);
 static_assert(offsetof(LrbcHeader, gpu_flags) == 980);
 static_assert(offsetof(LrbcHeader, gpu_arrays_crc32) == 984);
+static_assert(offsetof(LrbcHeader, identity) == 988);
 static_assert(offsetof(LrbcHeader, exchange_kind) == 1024);
 static_assert(offsetof(LrbcHeader, autoreset_mode) == 1028);
 static_assert(offsetof(LrbcHeader, attach_request) == 1032);

@@ -6,17 +6,16 @@
 #include <chrono>
 #include <condition_variable>
 #include <cstdint>
-#include <filesystem>
 #include <iostream>
 #include <memory>
 #include <mutex>
-#include <system_error>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "base/error.h"
 #include "base/images/image_files.h"
+#include "base/os/shared_region.h"
 #include "base/printable.h"
 #include "schema/layout/lrbc.h"
 #include "slow_lane/runs/limits.h"
@@ -104,15 +103,10 @@ void FrameSender::Run(const std::stop_token& stop) {
 
 void FrameSender::Find() {
   if (Attach(AttachedFrames::OpenSegment(run_id_))) return;
-  std::vector<std::string> names;
-  std::error_code error;
-  for (std::filesystem::directory_iterator file(kSharedMemoryDir, error), end;
-       !error && file != end; file.increment(error)) {
-    names.push_back(NameOfSpareLink(file->path().filename().string()));
-  }
-  std::ranges::sort(names);
-  for (const std::string& name : names) {
-    if (name.empty()) continue;
+  std::vector<SharedRegion::Listed> names = SharedRegion::List();
+  std::ranges::sort(names, {}, &SharedRegion::Listed::name);
+  for (const auto& [name, link] : names) {
+    if (link != SharedRegion::Link::kSpare) continue;
     const absl::StatusOr<LrbcHeader> engine = PeekRegion(name);
     if (!engine.ok() || engine->flan_offset == 0 ||
         // relaxed: a private copy.

@@ -1,13 +1,13 @@
 #include "slow_lane/runs/run_id.h"
 
-#include <sys/random.h>
-
 #include <algorithm>
 #include <cstddef>
+#include <span>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "base/clock.h"
+#include "base/os/machine.h"
 #include "base/quoted.h"
 
 namespace tandem::slow_lane {
@@ -22,8 +22,7 @@ constexpr size_t kUlidLength = 26;
 
 std::string MakeRunId() {
   std::array<uint8_t, 10> random = {};
-  // Returns all of so few bytes at once after the system's start.
-  (void)!getrandom(random.data(), random.size(), 0);
+  FillRandom(std::as_writable_bytes(std::span(random)));
   return FormatUlid(UnixMillis(), random);
 }
 

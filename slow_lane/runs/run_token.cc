@@ -1,21 +1,21 @@
 #include "slow_lane/runs/run_token.h"
 
 #include <sha2.h>
-#include <sys/random.h>
 
 #include <algorithm>
 #include <array>
-#include <cerrno>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <filesystem>
+#include <span>
 #include <system_error>
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "base/error.h"
+#include "base/os/machine.h"
 #include "slow_lane/runs/durable_file.h"
 
 namespace tandem::slow_lane {
@@ -55,8 +55,7 @@ rlim_t LimitOf(absl::string_view token) {
 
 std::string MakeToken() {
   std::array<char, 16> bytes;
-  // Returns all of so few bytes, and cannot fail after the system's start.
-  (void)!getrandom(bytes.data(), bytes.size(), 0);
+  FillRandom(std::as_writable_bytes(std::span(bytes)));
   return absl::BytesToHexString(absl::string_view(bytes.data(), bytes.size()));
 }
 

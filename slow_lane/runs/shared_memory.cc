@@ -3,8 +3,8 @@
 #include <sys/stat.h>
 
 #include "absl/strings/str_cat.h"
+#include "base/os/linux/region_paths.h"
 #include "slow_lane/runs/process_identity.h"
-#include "transport/region.h"
 
 namespace tandem::slow_lane {
 

@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/clock.h"
+#include "base/os/linux/region_paths.h"
 #include "transport/region.h"
 
 namespace tandem {

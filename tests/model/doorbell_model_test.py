@@ -2,10 +2,10 @@
 
     step here                          transport/wait/doorbell.h
     sees, announces, fences, looks,    SleepUnless, in this order; "looks" is ready()
-    asks to sleep, withdraws           FutexWait: compares and falls asleep in one step; then sleepers_->fetch_sub
+    asks to sleep, withdraws           SleepOnWord: compares and falls asleep in one step; then sleepers_->fetch_sub
     stores                             the store of NotifyIfWaiting's caller before the call
     fences, looks for sleepers         NotifyIfWaiting
-    rings, wakes                       NotifyAll: bell_->fetch_add, FutexWakeAll
+    rings, wakes                       NotifyAll: bell_->fetch_add, WakeSleepers
 
 Each thread's stores wait in a first-in first-out buffer until a separate step writes them to memory. Loads read memory
 at once. A fence and a futex call wait until the buffer is empty. A buffer holds additions to words, so that fetch_add

@@ -1,13 +1,12 @@
 #include "transport/frame_reader.h"
 
-#include <sched.h>
-
 #include <algorithm>
 #include <atomic>
 #include <cstring>
 
 #include "absl/strings/str_cat.h"
 #include "base/error.h"
+#include "base/os/machine.h"
 #include "transport/frames/frame_slot.h"
 #include "transport/frames/racy_copy.h"
 #include "transport/wait/relax.h"
@@ -47,7 +46,7 @@ absl::StatusOr<FrameReader> FrameReader::Attach(std::span<const std::byte> ring,
       return FrameReader(ring, *geometry, grace_ns);
     }
     before = status.ok() ? *geometry : FrameGeometry{.capacity = 0};
-    if (!status.ok()) sched_yield();
+    if (!status.ok()) YieldCore();
   }
   if (!status.ok()) return status;
   return MakeError(ErrorCode::kNotReady,

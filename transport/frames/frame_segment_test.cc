@@ -12,6 +12,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "base/error.h"
+#include "base/os/linux/region_paths.h"
 #include "base/os/unique_fd.h"
 #include "transport/attached_frames.h"
 #include "transport/frames/testing/frame_test_ring.h"

@@ -1,10 +1,10 @@
 #include "transport/frames/racy_copy.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <atomic>
 #include <cstring>
+
+#include "base/os/machine.h"
 
 #if defined(__x86_64__)
 #include <emmintrin.h>
@@ -101,8 +101,8 @@ Cache CacheFor(uint64_t frame_bytes, uint64_t ring_bytes) {
   constexpr uint64_t kSmallFrame = 128 * 1024;  // stays in a core's own cache
   // A virtual machine may report the shared cache of the physical machine.
   uint64_t kept = 16 << 20;
-  if (const long shared = sysconf(_SC_LEVEL3_CACHE_SIZE); shared > 0) {
-    kept = std::min(kept, static_cast<uint64_t>(shared) / 2);
+  if (const uint64_t shared = SharedCacheBytes(); shared > 0) {
+    kept = std::min(kept, shared / 2);
   }
   return frame_bytes > kSmallFrame && ring_bytes > kept ? Cache::kPast
                                                         : Cache::kInto;

@@ -42,7 +42,9 @@ class RegionCopiesTest : public testing::Test {
   void SetUp() override {
     const UniqueFd fd(memfd_create("region", MFD_CLOEXEC));
     ASSERT_EQ(ftruncate(fd.get(), kRegionBytes), 0);
-    mapping_ = RegionMapping::Map(fd.get(), kRegionBytes).value();
+    mapping_ = RegionMapping::Map(SharedRegion::OfHandle(fd.get()).value(),
+                                  kRegionBytes)
+                   .value();
   }
 
   // Each source has bytes of its own.

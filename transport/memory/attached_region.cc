@@ -1,10 +1,5 @@
 #include "transport/memory/attached_region.h"
 
-#include <fcntl.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
-#include <cerrno>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -15,7 +10,6 @@
 #include "schema/layout/attendant_slot.h"
 #include "transport/memory/field_plan.h"
 #include "transport/memory/gpu_plan.h"
-#include "transport/memory/shared_file.h"
 #include "transport/region.h"
 
 namespace tandem {
@@ -31,15 +25,13 @@ absl::Status NotReady(absl::string_view name, absl::string_view found) {
 
 // Copies a table of at most kMaxFields records. The header has passed
 // CheckHeader, so the table is inside the file.
-absl::StatusOr<std::vector<FieldRecord>> ReadTable(int fd,
+absl::StatusOr<std::vector<FieldRecord>> ReadTable(const SharedRegion& memory,
                                                    absl::string_view name,
                                                    uint64_t offset,
                                                    uint32_t records) {
   std::vector<FieldRecord> table(records);
   const uint64_t bytes = uint64_t{records} * sizeof(FieldRecord);
-  const ssize_t got =
-      pread(fd, table.data(), bytes, static_cast<off_t>(offset));
-  if (got == static_cast<ssize_t>(bytes)) return table;
+  if (memory.Read(offset, table.data(), bytes)) return table;
   return MakeError(
       ErrorCode::kLayoutMismatch,
       absl::StrCat(name, ": expected ", bytes, " bytes at ", offset,
@@ -48,14 +40,12 @@ absl::StatusOr<std::vector<FieldRecord>> ReadTable(int fd,
 
 // Copies the rows of all workers, at most kMaxWorkers; empty if the region has
 // none. `plan` has passed CheckHeader, so the slots are inside the file.
-absl::StatusOr<std::vector<WorkerRows>> ReadWorkers(int fd,
+absl::StatusOr<std::vector<WorkerRows>> ReadWorkers(const SharedRegion& memory,
                                                     const LrbcHeader& plan) {
   std::vector<WorkerRows> workers(HasWorkers(plan) ? plan.num_workers : 0);
   for (size_t worker = 0; worker < workers.size(); ++worker) {
     const uint64_t offset = WorkerSlotOffset(plan, worker);
-    const ssize_t got = pread(fd, &workers[worker], sizeof(WorkerRows),
-                              static_cast<off_t>(offset));
-    if (got == static_cast<ssize_t>(sizeof(WorkerRows))) continue;
+    if (memory.Read(offset, &workers[worker], sizeof(WorkerRows))) continue;
     return MakeError(ErrorCode::kLayoutMismatch,
                      absl::StrCat("slot of worker ", worker, ": expected ",
                                   sizeof(WorkerRows), " bytes at ", offset,
@@ -64,20 +54,25 @@ absl::StatusOr<std::vector<WorkerRows>> ReadWorkers(int fd,
   return workers;
 }
 
+bool ReadHeader(const SharedRegion& memory, RegionParts* parts) {
+  return memory.Read(0, static_cast<void*>(&parts->plan), sizeof(parts->plan));
+}
+
 // Checks the header, then what the header leads to.
-absl::Status ReadAndCheck(int fd, uint64_t file_bytes, RegionParts* parts) {
+absl::Status ReadAndCheck(const SharedRegion& memory, RegionParts* parts) {
   const LrbcHeader& plan = parts->plan;
+  const uint64_t file_bytes = memory.bytes();
   TANDEM_RETURN_IF_ERROR(CheckHeader(plan, file_bytes));
   if (HasFields(plan)) {
     TANDEM_ASSIGN_OR_RETURN(
-        parts->fields,
-        ReadTable(fd, "table of fields", plan.fields_offset, plan.field_count));
+        parts->fields, ReadTable(memory, "table of fields", plan.fields_offset,
+                                 plan.field_count));
   }
-  TANDEM_ASSIGN_OR_RETURN(parts->workers, ReadWorkers(fd, plan));
+  TANDEM_ASSIGN_OR_RETURN(parts->workers, ReadWorkers(memory, plan));
   if (HasGpuArrays(plan)) {
     TANDEM_ASSIGN_OR_RETURN(
         parts->gpu_arrays,
-        ReadTable(fd, "table of GPU arrays", plan.gpu_arrays_offset,
+        ReadTable(memory, "table of GPU arrays", plan.gpu_arrays_offset,
                   plan.gpu_array_count));
   }
   if (parts->fields.empty() && parts->workers.empty() &&
@@ -92,71 +87,59 @@ absl::Status ReadAndCheck(int fd, uint64_t file_bytes, RegionParts* parts) {
 
 absl::StatusOr<FoundRegion> FindRegion(absl::string_view name) {
   TANDEM_RETURN_IF_ERROR(CheckRegionName(name));
-  const std::string path = RegionPath(name);
-  absl::StatusOr<SharedFile> file = OpenSharedFile(name, path, O_RDWR);
-  if (CodeOf(file.status()) == ErrorCode::kNotReady) {
-    return NotReady(name, absl::StrCat("found no ", path));
+  absl::StatusOr<SharedRegion> memory =
+      SharedRegion::Open(name, SharedRegion::Access::kWrite);
+  if (CodeOf(memory.status()) == ErrorCode::kNotReady) {
+    return NotReady(name, absl::StrCat("found no ", RegionPath(name)));
   }
-  if (!file.ok()) return file.status();
-  TANDEM_RETURN_IF_ERROR(CheckTrust(name, file->status));
-  UniqueFd& fd = file->fd;
+  if (!memory.ok()) return memory.status();
+  TANDEM_RETURN_IF_ERROR(memory->CheckTrust(name));
   RegionParts parts;
-  LrbcHeader& plan = parts.plan;
-  const ssize_t got = pread(fd.get(), &plan, sizeof(plan), 0);
-  if (got != static_cast<ssize_t>(sizeof(plan))) {
-    return NotReady(name,
-                    absl::StrCat("found a file of ", file->status.st_size,
-                                 " bytes, too short for a region's header"));
+  if (!ReadHeader(*memory, &parts)) {
+    return NotReady(name, absl::StrCat("found a file of ", memory->bytes(),
+                                       " bytes, too short for a region's "
+                                       "header"));
   }
-  const absl::Status status = ReadAndCheck(
-      fd.get(), static_cast<uint64_t>(file->status.st_size), &parts);
+  const absl::Status status = ReadAndCheck(*memory, &parts);
   if (!status.ok()) {
     return MakeError(ErrorCode::kLayoutMismatch,
                      absl::StrCat("region '", name, "': ", status.message()));
   }
-  TANDEM_ASSIGN_OR_RETURN(auto lock, RegionLock::On(fd.get()));
+  TANDEM_ASSIGN_OR_RETURN(auto lock, SideLocks::On(*memory));
   if (!lock.HeldByOther(kEngineLockByte)) {
     return NotReady(
-        name, absl::StrCat("found one whose engine (pid ",
-                           // relaxed: for display, from a private copy.
-                           plan.server_pid.load(std::memory_order_relaxed),
-                           ") is gone"));
+        name,
+        absl::StrCat("found one whose engine (pid ",
+                     // relaxed: for display, from a private copy.
+                     parts.plan.server_pid.load(std::memory_order_relaxed),
+                     ") is gone"));
   }
-  return FoundRegion{std::move(fd),
-                     std::move(lock),
-                     plan,
-                     std::move(parts.fields),
-                     std::move(parts.workers),
-                     std::move(parts.gpu_arrays),
-                     file->status.st_uid};
+  return FoundRegion{*std::move(memory), std::move(lock), std::move(parts)};
 }
 
-absl::StatusOr<RegionParts> ReadRegionParts(int fd) {
-  struct stat file;
-  if (fstat(fd, &file) != 0) return MakeSystemError("fstat", "region", errno);
+absl::StatusOr<RegionParts> ReadRegionParts(const SharedRegion& memory) {
   RegionParts parts;
-  const ssize_t got = pread(fd, &parts.plan, sizeof(parts.plan), 0);
-  if (got != static_cast<ssize_t>(sizeof(parts.plan))) {
-    return MakeError(
-        ErrorCode::kLayoutMismatch,
-        absl::StrCat("expected a region's file, found a file of ", file.st_size,
-                     " bytes, too short for a region's header"));
+  if (!ReadHeader(memory, &parts)) {
+    return MakeError(ErrorCode::kLayoutMismatch,
+                     absl::StrCat("expected a region's file, found a file of ",
+                                  memory.bytes(),
+                                  " bytes, too short for a region's header"));
   }
-  TANDEM_RETURN_IF_ERROR(
-      ReadAndCheck(fd, static_cast<uint64_t>(file.st_size), &parts));
+  TANDEM_RETURN_IF_ERROR(ReadAndCheck(memory, &parts));
   return parts;
 }
 
 absl::StatusOr<AttachedRegion> AttachedRegion::Open(absl::string_view name) {
   TANDEM_ASSIGN_OR_RETURN(FoundRegion found, FindRegion(name));
   TANDEM_ASSIGN_OR_RETURN(
-      auto mapping, RegionMapping::Map(found.fd.get(), found.plan.region_size));
+      auto mapping,
+      RegionMapping::Map(found.memory, found.parts.plan.region_size));
   return AttachedRegion(std::move(found), std::move(mapping));
 }
 
 absl::StatusOr<LrbcHeader> PeekRegion(absl::string_view name) {
   TANDEM_ASSIGN_OR_RETURN(FoundRegion found, FindRegion(name));
-  return found.plan;
+  return found.parts.plan;
 }
 
 absl::StatusOr<bool> HasLockingClient(absl::string_view name) {
@@ -165,9 +148,9 @@ absl::StatusOr<bool> HasLockingClient(absl::string_view name) {
 }
 
 bool AttachedRegion::AnyAttendantAlive() const {
-  if ((plan_.feature_bits & kFeatureAttendants) == 0) return false;
+  if ((plan().feature_bits & kFeatureAttendants) == 0) return false;
   for (size_t slot = 0; slot < kAttendantSlots; ++slot) {
-    if (lock_.HeldByOther(AttendantLockByte(plan_, slot))) return true;
+    if (lock_.HeldByOther(AttendantLockByte(plan(), slot))) return true;
   }
   return false;
 }

@@ -18,44 +18,40 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "base/os/unique_fd.h"
+#include "base/os/shared_region.h"
+#include "base/os/side_locks.h"
 #include "schema/layout/field.h"
 #include "schema/layout/lrbc.h"
 #include "schema/layout/worker_slot.h"
-#include "transport/memory/region_lock.h"
 #include "transport/memory/region_plan.h"
 #include "transport/region.h"
 
 namespace tandem {
 
-struct FoundRegion {
-  UniqueFd fd;  // open for reading and writing
-  RegionLock lock;
-  LrbcHeader plan;                      // a checked copy of the header
+// The checked copies of a region's constant parts.
+struct RegionParts {
+  LrbcHeader plan;                      // the header
   std::vector<FieldRecord> fields;      // as AttachedRegion's
   std::vector<WorkerRows> workers;      // the same
   std::vector<FieldRecord> gpu_arrays;  // the same
-  uint32_t owner = 0;                   // the file's user id
+};
+
+// Reads them without the region's lock. Makes system calls; does not wait.
+// kLayoutMismatch.
+absl::StatusOr<RegionParts> ReadRegionParts(const SharedRegion& memory);
+
+struct FoundRegion {
+  SharedRegion memory;  // open for reading and writing
+  SideLocks lock;
+  RegionParts parts;
 };
 
 // Makes system calls; does not wait; changes nothing in the region. Errors:
-// those of OpenSharedFile and CheckTrust, and
+// those of SharedRegion::Open and CheckTrust, and
 //   kNotReady        no live engine serves the region, or the file is too short
 //   kLayoutMismatch  not a region of this version, or its table of fields, its
 //                    workers' rows or its table of GPU arrays are invalid
 absl::StatusOr<FoundRegion> FindRegion(absl::string_view name);
-
-// The checked copies of a region's constant parts.
-struct RegionParts {
-  LrbcHeader plan;
-  std::vector<FieldRecord> fields;
-  std::vector<WorkerRows> workers;
-  std::vector<FieldRecord> gpu_arrays;
-};
-
-// Reads them from a region's file, without its lock. Makes system calls; does
-// not wait. kLayoutMismatch.
-absl::StatusOr<RegionParts> ReadRegionParts(int fd);
 
 // Move-only.
 class AttachedRegion {
@@ -86,15 +82,17 @@ class AttachedRegion {
   }
   // The checked copy of the header. All offsets and sizes come from it, since
   // the peer may change the header in the mapping.
-  const LrbcHeader& plan() const { return plan_; }
+  const LrbcHeader& plan() const { return parts_.plan; }
   // The checked copy of the table of fields, for the same reason; empty if the
   // region has none.
-  const std::vector<FieldRecord>& fields() const { return fields_; }
+  const std::vector<FieldRecord>& fields() const { return parts_.fields; }
   // The checked copy of the workers' rows; empty if the region has no workers.
-  const std::vector<WorkerRows>& workers() const { return workers_; }
+  const std::vector<WorkerRows>& workers() const { return parts_.workers; }
   // The checked copy of the table of arrays on a GPU; empty if the region has
   // none.
-  const std::vector<FieldRecord>& gpu_arrays() const { return gpu_arrays_; }
+  const std::vector<FieldRecord>& gpu_arrays() const {
+    return parts_.gpu_arrays;
+  }
   // The user id of the region's file, and so of its engine.
   uint32_t owner() const { return owner_; }
 
@@ -103,18 +101,12 @@ class AttachedRegion {
                  std::shared_ptr<const RegionMapping> mapping)
       : lock_(std::move(found.lock)),
         mapping_(std::move(mapping)),
-        plan_(found.plan),
-        fields_(std::move(found.fields)),
-        workers_(std::move(found.workers)),
-        gpu_arrays_(std::move(found.gpu_arrays)),
-        owner_(found.owner) {}
+        parts_(std::move(found.parts)),
+        owner_(found.memory.owner().user) {}
 
-  RegionLock lock_;
+  SideLocks lock_;
   std::shared_ptr<const RegionMapping> mapping_;
-  LrbcHeader plan_;
-  std::vector<FieldRecord> fields_;
-  std::vector<WorkerRows> workers_;
-  std::vector<FieldRecord> gpu_arrays_;
+  RegionParts parts_;
   uint32_t owner_;
   bool holds_lock_ = false;
 };

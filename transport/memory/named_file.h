@@ -6,7 +6,7 @@
 // Ownership: one process. The file gets its name last, so no other process sees
 // an incomplete file. Its lock is held from before it has a name until the
 // process ends, so no process takes a live file. The file has a second hard
-// link (SpareLinkPath): RestoreName uses it to restore an unlinked name, and
+// link (shared_region.h): RestoreName uses it to restore an unlinked name, and
 // dead_region.h to find dead files.
 //
 //   absl::StatusOr<NamedFile> file = NamedFile::Reserve("demo", 4096, {});
@@ -20,12 +20,13 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "base/os/unique_fd.h"
-#include "transport/memory/region_lock.h"
+#include "base/os/shared_region.h"
+#include "base/os/side_locks.h"
 #include "transport/region.h"
 
 namespace tandem {
@@ -33,24 +34,11 @@ namespace tandem {
 // Move-only. In a forked child it links and unlinks nothing.
 class NamedFile {
  public:
-  // Parts of the error text for a file without room.
-  struct Texts {
-    absl::string_view what;     // "the region"
-    absl::string_view smaller;  // "use fewer environments"
-  };
-
-  // kOutOfSharedMemory, as of Reserve: the size exceeds the free space of
-  // /dev/shm, the free memory (to reserve more would start the OOM killer), or
-  // the limit on file sizes. kSystemCallFailed: there is no /dev/shm.
-  static absl::Status CheckRoom(uint64_t bytes, const Texts& texts);
-
-  // Makes an unnamed file of `bytes` zeroes, reserves and touches its memory,
-  // and locks kEngineLockByte. Its mode is 0600; with group access, 0660.
-  // `name` must be valid in a path. kOutOfSharedMemory: the text has the needed
-  // and the available bytes.
+  // As SharedRegion::Create; also maps and touches the memory, and locks
+  // kEngineLockByte. `name` must be valid in a path.
   static absl::StatusOr<NamedFile> Reserve(absl::string_view name,
                                            uint64_t bytes, bool group_access,
-                                           const Texts& texts);
+                                           const SharedRegion::Texts& texts);
 
   NamedFile(NamedFile&&) noexcept = default;
   NamedFile& operator=(NamedFile&&) = delete;
@@ -58,7 +46,7 @@ class NamedFile {
   ~NamedFile() { RemoveName(); }
 
   // Replaces the name, before LinkOver.
-  void Rename(absl::string_view name);
+  void Rename(absl::string_view name) { name_ = std::string(name); }
 
   // Gives the file its name, in several attempts. Before each, `remove_dead`
   // removes a dead file with the name, or returns an error. Returns false if
@@ -82,24 +70,23 @@ class NamedFile {
   const std::shared_ptr<const RegionMapping>& mapping() const {
     return mapping_;
   }
-  const RegionLock& lock() const { return lock_; }
-  // Of the file, for processes that map it; not the lock's. Valid as long as
-  // this object.
-  int fd() const { return fd_.get(); }
+  const SideLocks& lock() const { return lock_; }
+  // For processes that map it. Valid as long as this object.
+  const SharedRegion& memory() const { return memory_; }
   const std::string& name() const { return name_; }
 
  private:
-  NamedFile(absl::string_view name, UniqueFd fd,
-            std::shared_ptr<const RegionMapping> mapping, RegionLock lock);
-  // Returns false if another file has the name, or its spare link.
-  absl::StatusOr<bool> TryLink();
+  NamedFile(absl::string_view name, SharedRegion memory,
+            std::shared_ptr<const RegionMapping> mapping, SideLocks lock)
+      : name_(name),
+        memory_(std::move(memory)),
+        mapping_(std::move(mapping)),
+        lock_(std::move(lock)) {}
 
   std::string name_;
-  std::string path_;
-  std::string spare_path_;
-  UniqueFd fd_;
+  SharedRegion memory_;
   std::shared_ptr<const RegionMapping> mapping_;
-  RegionLock lock_;
+  SideLocks lock_;
 };
 
 }  // namespace tandem

@@ -22,7 +22,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "transport/memory/shared_file.h"
+#include "base/os/shared_region.h"
 
 namespace tandem {
 
@@ -39,29 +39,28 @@ class ObservedFile {
 
   // Copies bytes; returns false if the file ends before them. A word that the
   // writer stores at this time may be torn. Makes one system call.
-  bool Read(uint64_t offset, void* into, size_t bytes) const;
+  bool Read(uint64_t offset, void* into, size_t bytes) const {
+    return memory_.Read(offset, into, bytes);
+  }
 
   // As tandem::IsLocked.
   std::optional<bool> IsLocked(int64_t byte) const;
 
-  // As tandem::CheckTrust, for the file with that name.
+  // As SharedRegion's.
   absl::Status CheckTrust(absl::string_view name) const {
-    return tandem::CheckTrust(name, file_.status);
+    return memory_.CheckTrust(name);
   }
-
-  // The file's status at Open.
-  uint64_t bytes() const { return static_cast<uint64_t>(file_.status.st_size); }
-  uint64_t device() const { return file_.status.st_dev; }
-  uint64_t inode() const { return file_.status.st_ino; }
+  uint64_t bytes() const { return memory_.bytes(); }
+  const SharedRegion::Identity& identity() const { return memory_.identity(); }
   // Whether a Tandem program made it: its spare link leads to it.
   bool has_spare_link() const { return has_spare_link_; }
   // Whether Open found only the spare link: the name was removed.
   bool name_gone() const { return name_gone_; }
 
  private:
-  explicit ObservedFile(SharedFile file) : file_(std::move(file)) {}
+  explicit ObservedFile(SharedRegion memory) : memory_(std::move(memory)) {}
 
-  SharedFile file_;
+  SharedRegion memory_;
   bool has_spare_link_ = false;
   bool name_gone_ = false;
 };

@@ -1,13 +1,14 @@
 #include "transport/memory/owned_region.h"
 
-#include <unistd.h>
-
 #include <chrono>
 #include <cstring>
+#include <span>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "base/error.h"
+#include "base/os/machine.h"
+#include "base/os/process_handle.h"
 #include "schema/layout/flan.h"
 #include "transport/memory/dead_region.h"
 #include "transport/memory/gpu_plan.h"
@@ -25,7 +26,7 @@ absl::StatusOr<OwnedRegion> OwnedRegion::Create(absl::string_view asked,
                                                 const RegionOptions& options) {
   const std::string name = absl::StrReplaceAll(
       asked.empty() ? DefaultRegionName() : std::string(asked),
-      {{"{pid}", absl::StrCat(getpid())}});
+      {{"{pid}", absl::StrCat(ProcessId())}});
   const bool any_free = asked.empty() && name == kDefaultRegionName;
   TANDEM_RETURN_IF_ERROR(CheckRegionName(name));
   const std::chrono::nanoseconds since_epoch =
@@ -46,8 +47,8 @@ absl::StatusOr<OwnedRegion> OwnedRegion::Create(absl::string_view asked,
                                "images"}));
   const RegionMapping& mapping = *file.mapping();
   // relaxed: no other process has the region yet; linking it publishes it.
-  header.server_pid.store(static_cast<uint32_t>(getpid()),
-                          std::memory_order_relaxed);
+  header.server_pid.store(ProcessId(), std::memory_order_relaxed);
+  FillRandom(std::as_writable_bytes(std::span(header.identity)));
   std::memcpy(static_cast<void*>(mapping.header()), &header, sizeof(header));
   if (const InfosPlan infos = InfosOf(header); infos.description_bytes > 0) {
     spec.description.copy(mapping.At<char>(infos.description),

@@ -4,7 +4,6 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/strip.h"
 #include "base/error.h"
 #include "base/printable.h"
 #include "schema/layout/flan.h"
@@ -67,23 +66,14 @@ absl::StatusOr<std::string> FrameSegmentName(absl::string_view run_id) {
   return name;
 }
 
-std::string RegionPath(absl::string_view name) {
-  return absl::StrCat(kSharedMemoryDir, "/", name);
-}
-
-std::string SpareLinkPath(absl::string_view name) {
-  return absl::StrCat(kSharedMemoryDir, "/.", name, ".tandem");
-}
-
-std::string NameOfSpareLink(absl::string_view file_name) {
-  if (!absl::ConsumePrefix(&file_name, ".") ||
-      !absl::ConsumeSuffix(&file_name, ".tandem") ||
-      // Run ids may have characters that a region's name may not.
-      !(CheckRegionName(file_name).ok() ||
-        absl::StartsWith(file_name, kFlanSegmentPrefix))) {
-    return "";
-  }
-  return std::string(file_name);
+bool IsSharedName(absl::string_view name) {
+  constexpr size_t kLongestFileName = 255;
+  // Run ids may have characters that a region's name may not.
+  return (absl::StartsWith(name, kFlanSegmentPrefix) &&
+          name.size() <= kLongestFileName &&
+          name.find('/') == absl::string_view::npos &&
+          name.find('\0') == absl::string_view::npos) ||
+         CheckRegionName(name).ok();
 }
 
 }  // namespace tandem

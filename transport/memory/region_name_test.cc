@@ -39,15 +39,12 @@ TEST(RegionName, DefaultsToTheEnvironmentThenToTandem) {
   EXPECT_EQ(DefaultRegionName(), "tandem");
 }
 
-TEST(RegionName, ASpareLinkLeadsBackToItsName) {
-  EXPECT_EQ(SpareLinkPath("demo"), "/dev/shm/.demo.tandem");
-  EXPECT_EQ(NameOfSpareLink(".demo.tandem"), "demo");
-  EXPECT_EQ(NameOfSpareLink(".a.b.tandem"), "a.b");
-  EXPECT_EQ(NameOfSpareLink(".mosaic.fastlane.a b.tandem"),
-            "mosaic.fastlane.a b");
-  for (const char* other : {"demo", ".demo", "demo.tandem", ".tandem",
-                            "..tandem", "..x.tandem", ".a b.tandem", ""}) {
-    EXPECT_EQ(NameOfSpareLink(other), "") << other;
+TEST(RegionName, OnlySegmentsMayHaveAnyCharacterButASlash) {
+  for (const char* name : {"demo", "a.b", "mosaic.fastlane.a b"}) {
+    EXPECT_TRUE(IsSharedName(name)) << name;
+  }
+  for (const char* other : {".", ".x", "a b", "", "mosaic.fastlane./etc"}) {
+    EXPECT_FALSE(IsSharedName(other)) << other;
   }
 }
 

@@ -37,7 +37,7 @@ inline constexpr uint64_t kMaxDescriptionBytes = 64u << 20;
 // `generation` is in nanoseconds since the Unix epoch. kInvalidArgument for a
 // size of zero or beyond the limits, a ring size that is not a power of two, a
 // task or description that is too long, or invalid frames, images, slots,
-// fields or workers.
+// fields or workers. The caller fills the identity.
 absl::StatusOr<LrbcHeader> PlanRegion(const RegionSpec& spec,
                                       uint64_t generation);
 

@@ -20,6 +20,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/error.h"
+#include "base/os/linux/region_paths.h"
 #include "base/os/unique_fd.h"
 #include "schema/layout/field.h"
 #include "schema/layout/layout_crc.h"

@@ -1,12 +1,11 @@
 #include "transport/monitoring/frame_ring_report.h"
 
-#include <sched.h>
-
 #include <algorithm>
 
 #include "absl/status/statusor.h"
 #include "base/error.h"
 #include "base/grace_period.h"
+#include "base/os/machine.h"
 #include "schema/layout/flan.h"
 
 namespace tandem {
@@ -23,7 +22,7 @@ FrameRingReport ReadFrameRing(const ObservedFile& file, uint64_t offset,
   const uint64_t room = std::min(bytes, file.bytes() - offset);
   report.watched =
       file.IsLocked(static_cast<int64_t>(offset) + kFlanReadersLockByte);
-  for (GracePeriod grace(grace_ns);; sched_yield()) {
+  for (GracePeriod grace(grace_ns);; YieldCore()) {
     FlanHeader header;
     if (!file.Read(offset, &header, sizeof(header))) {
       report.problem = "frame ring: it lies outside the file";

@@ -1,11 +1,9 @@
-#include <dirent.h>
-
 #include <map>
-#include <memory>
 
 #include "absl/strings/match.h"
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/os/shared_region.h"
 #include "base/printable.h"
 #include "schema/layout/flan.h"
 #include "schema/layout/lrbc.h"
@@ -30,17 +28,12 @@ bool HasMagic(const std::string& name) {
 
 std::vector<SharedName> ListShared() {
   std::map<std::string, bool> found;  // name -> is a segment
-  const std::unique_ptr<DIR, int (*)(DIR*)> folder(opendir(kSharedMemoryDir),
-                                                   closedir);
-  while (folder != nullptr && found.size() < kMostNames) {
-    const dirent* file = readdir(folder.get());
-    if (file == nullptr) break;
-    std::string name = NameOfSpareLink(file->d_name);
-    if (name.empty()) name = file->d_name;
+  for (const auto& [name, link] : SharedRegion::List()) {
+    if (found.size() >= kMostNames) break;
+    if (!IsSharedName(name)) continue;
     if (absl::StartsWith(name, kFlanSegmentPrefix)) {
       found[name] = true;
-    } else if (name != file->d_name ||
-               (CheckRegionName(name).ok() && HasMagic(name))) {
+    } else if (link == SharedRegion::Link::kSpare || HasMagic(name)) {
       found[name] = false;
     }
   }

@@ -1,5 +1,3 @@
-#include <sched.h>
-
 #include <algorithm>
 #include <array>
 #include <cstddef>
@@ -10,6 +8,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/grace_period.h"
+#include "base/os/machine.h"
 #include "base/printable.h"
 #include "schema/layout/attendant_slot.h"
 #include "schema/layout/field.h"
@@ -302,15 +301,15 @@ absl::StatusOr<RegionReport> ReadRegionReport(absl::string_view name) {
   report.name = Printable(name);
   report.name_gone = file.name_gone();
   report.file_bytes = file.bytes();
-  report.device = file.device();
-  report.inode = file.inode();
+  report.device = file.identity().device;
+  report.inode = file.identity().inode;
   report.read_ns = MonotonicNanos();
   LrbcHeader header;
   report.has_header = ReadHeader(file, &header);
   for (GracePeriod grace(kSequenceGraceNs);
        report.has_header && ExchangeOf(header) == ExchangeState::kImpossible &&
        !grace.Expired();
-       sched_yield()) {
+       YieldCore()) {
     // The words were torn by an interrupted copy, or by a write at this time.
     report.has_header = ReadHeader(file, &header);
     report.read_ns = MonotonicNanos();
@@ -360,7 +359,7 @@ std::vector<std::string> FeatureNames(uint64_t feature_bits) {
       {kFeatureCommands, "commands"},      {kFeatureAttendants, "attendants"},
       {kFeatureImageSlots, "image slots"}, {kFeatureFields, "fields"},
       {kFeatureWorkers, "workers"},        {kFeatureSubsets, "subsets"},
-      {kFeatureGpuArrays, "GPU arrays"},
+      {kFeatureGpuArrays, "GPU arrays"},   {kFeatureIdentity, "identity"},
   };
   std::vector<std::string> names;
   for (int bit = 0; bit < 64; ++bit) {

@@ -1,7 +1,5 @@
 #include "transport/monitoring/ring_fill.h"
 
-#include <sched.h>
-
 #include <algorithm>
 #include <array>
 #include <bit>
@@ -10,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/grace_period.h"
+#include "base/os/machine.h"
 #include "schema/layout/ring_header.h"
 #include "transport/ring/ring.h"
 
@@ -149,7 +148,7 @@ RingFill ReadRingFill(const ObservedFile& file, uint64_t offset,
     } else if (fill.problem.empty() || grace.Expired()) {
       return fill;
     }
-    sched_yield();
+    YieldCore();
   }
 }
 

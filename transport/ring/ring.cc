@@ -1,13 +1,12 @@
 #include "transport/ring/ring.h"
 
-#include <sched.h>
-
 #include <atomic>
 #include <bit>
 #include <cstring>
 
 #include "absl/strings/str_cat.h"
 #include "base/error.h"
+#include "base/os/machine.h"
 #include "schema/layout/shared_word.h"
 
 namespace tandem {
@@ -46,7 +45,7 @@ absl::StatusOr<RingSide> RingSide::Open(RingHeader* header,
                      reinterpret_cast<uintptr_t>(data.data())));
   }
   RingSide side(header, data, peer_bell, grace_ns);
-  for (;; sched_yield()) {
+  for (;; YieldCore()) {
     // SYNC(ring.free): acquire; the reader's copies before we overwrite.
     side.read_pos_ = header->read_pos.load(std::memory_order_acquire);
     // SYNC(ring.commit): acquire; the index before the entries.

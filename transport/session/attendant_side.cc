@@ -1,7 +1,5 @@
 #include "transport/attendant_side.h"
 
-#include <unistd.h>
-
 #include <utility>
 #include <vector>
 
@@ -10,6 +8,7 @@
 #include "absl/strings/str_join.h"
 #include "base/error.h"
 #include "base/os/fork_guard.h"
+#include "base/os/process_handle.h"
 #include "schema/layout/phase_word.h"
 #include "transport/frames/image_slot.h"
 #include "transport/memory/attached_region.h"
@@ -91,7 +90,7 @@ absl::Status AttendantSide::Request(Deadline deadline) {
   AttendantSlot* const slot = SlotAt(slot_);
   BellOf(slot).ClearSleepers();
   // relaxed: a label for people.
-  slot->pid.store(static_cast<uint32_t>(getpid()), std::memory_order_relaxed);
+  slot->pid.store(ProcessId(), std::memory_order_relaxed);
   StoreLabel(options_.label, slot);
   // relaxed: only attendants write it, one at a time: the lock orders them.
   request_ = NextRequest(slot->request.load(std::memory_order_relaxed));

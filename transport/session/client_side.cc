@@ -1,8 +1,6 @@
 // Length: each call of a trainer.
 #include "transport/client_side.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <bit>
 #include <cstring>
@@ -11,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/error.h"
 #include "base/os/fork_guard.h"
+#include "base/os/process_handle.h"
 #include "schema/layout/phase_word.h"
 #include "schema/layout/ring_header.h"
 #include "transport/frames/image_slot.h"
@@ -91,8 +90,7 @@ absl::Status ClientCore::RequestAttach(Deadline deadline) {
   session.own_bell.ClearSleepers();
   ClearStepTimes(&shared->client_round_trips);
   // relaxed: labels for display.
-  shared->client_pid.store(static_cast<uint32_t>(getpid()),
-                           std::memory_order_relaxed);
+  shared->client_pid.store(ProcessId(), std::memory_order_relaxed);
   SetPhase(Phase::kAttaching, session.sent_at_ns);
   // relaxed: attach_request publishes it.
   shared->autoreset_mode.store(static_cast<uint32_t>(options.autoreset),

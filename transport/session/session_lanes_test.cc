@@ -13,10 +13,10 @@
 #include "absl/strings/match.h"
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/os/side_locks.h"
 #include "schema/layout/attendant_slot.h"
 #include "schema/layout/lrbc.h"
 #include "transport/client_side.h"
-#include "transport/memory/region_lock.h"
 #include "transport/session/supervisor_side.h"
 #include "transport/session/testing/echo_engine.h"
 #include "transport/session/testing/worker_rig.h"
@@ -198,9 +198,9 @@ TEST_F(Lanes, AnAttendantsPauseExtendsTheDeadline) {
   RegionSpec spec = WorkerSpec(2, 2);
   spec.attendants = true;
   ClientSide client = Begin(spec);
-  std::optional<RegionLock> attendant;  // that lives
+  std::optional<SideLocks> attendant;  // that lives
   rig_->OnSupervisor([&](SupervisorSide& side) {
-    attendant = RegionLock::On(side.region().fd()).value();
+    attendant = SideLocks::On(side.region().memory()).value();
     EXPECT_TRUE(attendant->TryAcquire(AttendantLockByte(client.plan(), 0)));
     side.ShowPaused(true, /*by_attendant=*/true);
   });

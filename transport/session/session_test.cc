@@ -15,6 +15,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/error.h"
+#include "base/os/linux/region_paths.h"
 #include "transport/client_side.h"
 #include "transport/region.h"
 #include "transport/session/engine_side.h"

@@ -1,14 +1,12 @@
 // Length: one class, whose stages follow one another.
 #include "transport/session/supervisor_side.h"
 
-#include <poll.h>
-#include <time.h>
-
 #include <algorithm>
 #include <cassert>
 #include <utility>
 
 #include "base/error.h"
+#include "base/os/process_handle.h"
 #include "transport/session/engine_workers.h"
 #include "transport/session/owner_side_internal.h"
 #include "transport/wait/waiter.h"
@@ -22,18 +20,9 @@ constexpr int64_t kHotNs = 20'000'000;
 constexpr int64_t kNapNs = 1'000'000;
 constexpr int64_t kTestLocksNs = 100'000'000;
 
-// How a sleep beside the doorbell ended.
-enum class NapEnd : uint8_t { kOver, kReadable, kSignal };
-
-// Sleeps until `fd` is readable, if it is not negative.
-NapEnd Nap(int fd, int64_t nap_ns) {
-  const timespec nap = {.tv_sec = 0,
-                        .tv_nsec = std::clamp<int64_t>(nap_ns, 0, kNapNs)};
-  pollfd input = {.fd = fd, .events = POLLIN, .revents = 0};
-  const int found = ppoll(&input, 1, &nap, nullptr);
-  return found < 0   ? NapEnd::kSignal
-         : found > 0 ? NapEnd::kReadable
-                     : NapEnd::kOver;
+// Sleeps beside the doorbell.
+InputWait Nap(int fd, int64_t nap_ns) {
+  return WaitForInput(fd, std::clamp<int64_t>(nap_ns, 0, kNapNs));
 }
 
 }  // namespace
@@ -225,7 +214,8 @@ void SupervisorSide::WatchInput(int fd) { workers_->input = fd; }
 
 // One system call.
 bool SupervisorSide::InputIsReadable() const {
-  return workers_->input >= 0 && Nap(workers_->input, 0) == NapEnd::kReadable;
+  return workers_->input >= 0 &&
+         Nap(workers_->input, 0) == InputWait::kReadable;
 }
 
 // While an order is carried out, the workers wait for the supervisor: it then
@@ -266,7 +256,7 @@ SupervisorEvent SupervisorSide::Next(Deadline deadline) {
       }
       event = Take();
     } else if (IsHot(now)) {
-      event = Nap(workers_->input, deadline.at_ns() - now) == NapEnd::kSignal
+      event = Nap(workers_->input, deadline.at_ns() - now) == InputWait::kSignal
                   ? SupervisorEvent::kInterrupted
                   : PollNowAndThen();
     } else {

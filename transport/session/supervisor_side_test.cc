@@ -20,10 +20,10 @@
 #include "absl/status/statusor.h"
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/os/side_locks.h"
 #include "schema/layout/lrbc.h"
 #include "schema/layout/worker_slot.h"
 #include "transport/client_side.h"
-#include "transport/memory/region_lock.h"
 #include "transport/memory/testing/unique_region_name.h"
 #include "transport/session/testing/echo_engine.h"
 #include "transport/session/testing/worker_rig.h"
@@ -135,8 +135,8 @@ class Orders : public testing::Test {
 
   // What a client does before it waits for the acknowledgement.
   void TakeClientSlot(uint32_t pid) {
-    client_ = std::make_unique<RegionLock>(
-        RegionLock::On(side_->region().fd()).value());
+    client_ = std::make_unique<SideLocks>(
+        SideLocks::On(side_->region().memory()).value());
     ASSERT_TRUE(client_->TryAcquire(kClientLockByte));
     header_->client_pid.store(pid, std::memory_order_relaxed);
   }
@@ -170,7 +170,7 @@ class Orders : public testing::Test {
   LrbcHeader* header_ = nullptr;
   WorkersHeader* head_ = nullptr;
   std::vector<std::unique_ptr<CountingWorker>> workers_;
-  std::unique_ptr<RegionLock> client_;
+  std::unique_ptr<SideLocks> client_;
 };
 
 TEST_F(Orders, AScribbledCountAtAnAttachDropsThePendingExchange) {

@@ -1,15 +1,14 @@
 #include "transport/worker_side.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "base/error.h"
+#include "base/os/process_handle.h"
+#include "base/os/side_locks.h"
 #include "schema/layout/phase_word.h"
 #include "transport/memory/attached_region.h"
-#include "transport/memory/region_lock.h"
 #include "transport/session/make_step_arrays.h"
 #include "transport/session/worker_election.h"
 #include "transport/session/worker_error.h"
@@ -22,7 +21,7 @@ namespace tandem {
 struct WorkerSide::Core {
   class Watch;
 
-  Core(RegionParts parts, RegionLock lock,
+  Core(RegionParts parts, SideLocks lock,
        std::shared_ptr<const RegionMapping> mapping, uint32_t worker,
        WaitStrategy wait);
   Core(const Core&) = delete;
@@ -50,7 +49,7 @@ struct WorkerSide::Core {
 
   static constexpr int64_t kCheckSupervisorNs = 100'000'000;
 
-  RegionLock lock_;
+  SideLocks lock_;
   std::shared_ptr<const RegionMapping> mapping_;
   LrbcHeader* header_;
   WorkersHeader* head_;
@@ -101,7 +100,9 @@ class WorkerSide::Core::Watch final : public WaitWatch {
 
 absl::StatusOr<WorkerSide> WorkerSide::Attach(int fd, uint32_t worker,
                                               const Options& options) {
-  TANDEM_ASSIGN_OR_RETURN(RegionParts parts, ReadRegionParts(fd));
+  TANDEM_ASSIGN_OR_RETURN(const SharedRegion memory,
+                          SharedRegion::OfHandle(fd));
+  TANDEM_ASSIGN_OR_RETURN(RegionParts parts, ReadRegionParts(memory));
   if (parts.workers.empty()) {
     return MakeError(ErrorCode::kUnsupported,
                      "expected a region with workers, found one whose engine "
@@ -113,9 +114,9 @@ absl::StatusOr<WorkerSide> WorkerSide::Attach(int fd, uint32_t worker,
         absl::StrCat("worker: expected 0 to ", parts.workers.size() - 1,
                      ", found ", worker));
   }
-  TANDEM_ASSIGN_OR_RETURN(RegionLock lock, RegionLock::On(fd));
+  TANDEM_ASSIGN_OR_RETURN(SideLocks lock, SideLocks::On(memory));
   TANDEM_ASSIGN_OR_RETURN(auto mapping,
-                          RegionMapping::Map(fd, parts.plan.region_size));
+                          RegionMapping::Map(memory, parts.plan.region_size));
   if (!lock.HeldByOther(kEngineLockByte)) {
     return MakeError(ErrorCode::kPeerGone,
                      "expected a supervisor that holds the engine lock, found "
@@ -141,7 +142,7 @@ absl::StatusOr<WorkerSide> WorkerSide::Attach(int fd, uint32_t worker,
                                            options.wait));
 }
 
-WorkerSide::Core::Core(RegionParts parts, RegionLock lock,
+WorkerSide::Core::Core(RegionParts parts, SideLocks lock,
                        std::shared_ptr<const RegionMapping> mapping,
                        uint32_t worker, WaitStrategy wait)
     : lock_(std::move(lock)),
@@ -170,7 +171,7 @@ WorkerSide::Core::Core(RegionParts parts, RegionLock lock,
   if (head_->order.load(std::memory_order_acquire) == took_) ContinueOrder();
   SetPhase(Phase::kIdle, waiter_.NowNs());
   // SYNC(workers.hello): release; our lock before the label.
-  slot_->pid.store(static_cast<uint32_t>(getpid()), std::memory_order_release);
+  slot_->pid.store(ProcessId(), std::memory_order_release);
   engine_bell_.NotifyIfWaiting();
 }
 

@@ -16,8 +16,8 @@
 #include <atomic>
 #include <cstdint>
 
+#include "base/os/word_sleep.h"
 #include "schema/layout/shared_word.h"
-#include "transport/wait/futex.h"
 
 namespace tandem {
 
@@ -51,7 +51,7 @@ class Doorbell {
     // relaxed: the words that matter were published by their own releases; the
     // bell only has to differ, and futex(2) orders its compare with the wake.
     bell_->fetch_add(1, std::memory_order_relaxed);
-    FutexWakeAll(bell_->address());
+    WakeSleepers(bell_->address());
   }
 
   // How a sleep ended.
@@ -74,7 +74,7 @@ class Doorbell {
     std::atomic_thread_fence(std::memory_order_seq_cst);
     Wake wake = Wake::kReady;
     if (!ready()) {
-      const bool signalled = FutexWait(bell_->address(), seen, slice_ns);
+      const bool signalled = SleepOnWord(bell_->address(), seen, slice_ns);
       // relaxed: as above.
       const bool notified = bell_->load(std::memory_order_relaxed) != seen;
       wake = notified    ? Wake::kNotified

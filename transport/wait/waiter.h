@@ -13,13 +13,12 @@
 #ifndef TANDEM_TRANSPORT_WAIT_WAITER_H_
 #define TANDEM_TRANSPORT_WAIT_WAITER_H_
 
-#include <sched.h>
-
 #include <algorithm>
 #include <cstdint>
 #include <utility>
 
 #include "base/clock.h"
+#include "base/os/machine.h"
 #include "base/tick_clock.h"
 #include "schema/layout/error_codes.h"
 #include "transport/wait/doorbell.h"
@@ -48,18 +47,10 @@ struct WaitMachine {
   using Clock = TickClock;
   using Bell = Doorbell;
   static void Pause() { Relax(); }
-  static void Yield() { sched_yield(); }
-  // Whether the scheduler leaves the calling thread on its core while it runs.
-  static bool IsRealTime() {
-    const int policy = sched_getscheduler(0) & ~SCHED_RESET_ON_FORK;
-    return policy == SCHED_FIFO || policy == SCHED_RR;
-  }
+  static void Yield() { YieldCore(); }
+  static bool IsRealTime() { return IsRealTimeThread(); }
   // Whether the calling thread may run on more than one core.
-  static bool MayMigrate() {
-    cpu_set_t cores;
-    return sched_getaffinity(0, sizeof(cores), &cores) != 0 ||
-           CPU_COUNT(&cores) > 1;
-  }
+  static bool MayMigrate() { return AllowedCores() != 1; }
 };
 
 // Not thread-safe. No call allocates. A spin makes no system call, except for

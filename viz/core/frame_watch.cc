@@ -1,13 +1,12 @@
 #include "viz/core/frame_watch.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "base/error.h"
+#include "base/os/shared_region.h"
 #include "base/printable.h"
 #include "base/quoted.h"
 #include "transport/region.h"
@@ -40,7 +39,7 @@ constexpr int64_t kRetryNs = 100'000'000;
 constexpr size_t kHistoryBuckets = 512;
 
 bool Exists(absl::string_view name) {
-  return access(RegionPath(name).c_str(), F_OK) == 0;
+  return SharedRegion::At(name).has_value();
 }
 
 // Whether the ring is in use. The viewer does not attach again to ended rings.

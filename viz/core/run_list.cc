@@ -1,9 +1,6 @@
 #include "viz/core/run_list.h"
 
-#include <dirent.h>
-
 #include <algorithm>
-#include <memory>
 #include <optional>
 #include <utility>
 
@@ -13,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "base/error.h"
+#include "base/os/shared_region.h"
 #include "schema/layout/flan.h"
 #include "schema/layout/lrbc.h"
 #include "transport/region.h"
@@ -70,12 +68,9 @@ std::optional<RunEntry> RunList::Read(const std::string& name, Seen* seen) {
 const std::vector<RunEntry>& RunList::Scan(int64_t now_ns) {
   entries_.clear();
   for (auto& [name, motion] : motions_) motion.seen = false;
-  const std::unique_ptr<DIR, int (*)(DIR*)> folder(opendir(kSharedMemoryDir),
-                                                   closedir);
-  while (folder != nullptr && entries_.size() < kMaxEntries) {
-    const dirent* file = readdir(folder.get());
-    if (file == nullptr) break;
-    const std::string name = file->d_name;
+  for (const auto& [name, link] : SharedRegion::List()) {
+    if (entries_.size() >= kMaxEntries) break;
+    if (link == SharedRegion::Link::kSpare) continue;
     Seen seen;
     std::optional<RunEntry> entry = Read(name, &seen);
     if (!entry.has_value()) continue;

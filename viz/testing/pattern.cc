@@ -19,6 +19,7 @@
 #include "base/clock.h"
 #include "base/images/image_grid.h"
 #include "base/os/end_with_parent.h"
+#include "base/os/linux/region_paths.h"
 #include "nlohmann/json.hpp"
 #include "schema/layout/lrbc.h"
 #include "transport/frame_geometry.h"

@@ -1,11 +1,9 @@
 #include "viz/web/access.h"
 
-#include <sys/random.h>
-
 #include <array>
-#include <cerrno>
 #include <cstddef>
 #include <cstdlib>
+#include <span>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/escaping.h"
@@ -13,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
+#include "base/os/machine.h"
 
 namespace tandem {
 namespace {
@@ -35,12 +34,7 @@ absl::string_view WithoutPort(absl::string_view host) {
 
 std::string NewToken() {
   std::array<char, kSecretBytes> bytes;
-  size_t got = 0;
-  while (got < bytes.size()) {
-    const ssize_t more = getrandom(bytes.data() + got, bytes.size() - got, 0);
-    if (more < 0 && errno != EINTR) std::abort();  // since Linux 3.17
-    if (more > 0) got += static_cast<size_t>(more);
-  }
+  FillRandom(std::as_writable_bytes(std::span(bytes)));
   return absl::BytesToHexString(absl::string_view(bytes.data(), bytes.size()));
 }
 

@@ -1,8 +1,5 @@
 #include "engine_adapter/mujoco/model/model_file.h"
 
-#include <pwd.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <array>
 #include <cerrno>
@@ -20,6 +17,8 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/string_view.h"
 #include "base/error.h"
+#include "base/os/current_user.h"
+#include "base/os/process_handle.h"
 #include "engine_adapter/mujoco/model/mujoco_log.h"
 
 namespace tandem {
@@ -31,15 +30,13 @@ constexpr char kInRunfiles[] = "pip/gymnasium_mujoco_assets";
 std::vector<std::string> Folders(const std::string& assets_folder) {
   if (!assets_folder.empty()) return {assets_folder};
   std::vector<std::string> folders;
-  std::error_code error;
-  const std::filesystem::path program =
-      std::filesystem::read_symlink("/proc/self/exe", error);
-  if (!error) folders.push_back(program.parent_path() / "assets");
+  const std::filesystem::path program(ProgramPath());
+  if (!program.empty()) folders.push_back(program.parent_path() / "assets");
   // NOLINTNEXTLINE(concurrency-mt-unsafe): nothing here changes the environment
   if (const char* runfiles = std::getenv("RUNFILES_DIR")) {
     folders.push_back(absl::StrCat(runfiles, "/", kInRunfiles));
   }
-  if (!error) {
+  if (!program.empty()) {
     folders.push_back(
         absl::StrCat(program.string(), ".runfiles/", kInRunfiles));
   }
@@ -51,16 +48,11 @@ absl::StatusOr<ModelFile> InHome(const std::string& xml_file) {
   const size_t slash = std::min(xml_file.find('/'), xml_file.size());
   const std::string name = xml_file.substr(1, slash - 1);
   // NOLINTNEXTLINE(concurrency-mt-unsafe): nothing here changes the environment
-  const char* home = name.empty() ? std::getenv("HOME") : nullptr;
-  if (home == nullptr) {
-    // NOLINTBEGIN(concurrency-mt-unsafe): no other thread asks
-    const passwd* const user =
-        name.empty() ? getpwuid(getuid()) : getpwnam(name.c_str());
-    // NOLINTEND(concurrency-mt-unsafe)
-    if (user != nullptr) home = user->pw_dir;
-  }
-  if (home != nullptr) {
-    return ModelFile{.path = absl::StrCat(home, xml_file.substr(slash))};
+  const char* const own = name.empty() ? std::getenv("HOME") : nullptr;
+  const std::optional<std::string> home =
+      own != nullptr ? std::optional<std::string>(own) : HomeFolder(name);
+  if (home.has_value()) {
+    return ModelFile{.path = absl::StrCat(*home, xml_file.substr(slash))};
   }
   return MakeError(ErrorCode::kInvalidArgument,
                    absl::StrCat("xml_file: expected a path, found '", xml_file,
@@ -95,7 +87,7 @@ absl::StatusOr<ModelFile> FindModelFile(const std::string& xml_file,
   const std::vector<std::string> folders = Folders(assets_folder);
   for (const std::string& folder : folders) {
     std::string path = absl::StrCat(folder, "/", xml_file);
-    if (access(path.c_str(), R_OK) == 0) {
+    if (MayRead(path)) {
       return ModelFile{.path = std::move(path),
                        .is_asset = assets_folder.empty()};
     }
@@ -110,10 +102,10 @@ absl::StatusOr<ModelFile> FindModelFile(const std::string& xml_file,
 
 absl::StatusOr<ModelPtr> LoadModel(const ModelFile& file) {
   const std::string& path = file.path;
-  if (access(path.c_str(), R_OK) != 0) {
+  if (!MayRead(path)) {
     return MakeError(ErrorCode::kInvalidArgument,
                      absl::StrCat("expected a readable model file, found: ",
-                                  strerrordesc_np(errno), " (", path, ")"));
+                                  std::strerror(errno), " (", path, ")"));
   }
   std::error_code unknown;
   if (std::filesystem::is_directory(path, unknown)) {

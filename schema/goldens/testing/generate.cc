@@ -57,6 +57,7 @@ int main() {
   const tandem::LrbcHeader header = tandem::SampleHeader();
   const tandem::LrbcHeader images = tandem::SampleImagesHeader();
   const tandem::LrbcHeader commands = tandem::SampleCommandsHeader();
+  const tandem::LrbcHeader identity = tandem::SampleIdentityHeader();
   const tandem::LrbcHeader attendants = tandem::SampleAttendantsHeader();
   const tandem::AttendantSlot slot = tandem::SampleAttendantSlot();
   const tandem::LrbcHeader image_slots = tandem::SampleImageSlotsHeader();
@@ -75,6 +76,7 @@ int main() {
       Write(folder + "lrbc_v1.bin", &header, sizeof(header)) &&
       Write(folder + "lrbc_v1_images.bin", &images, sizeof(images)) &&
       Write(folder + "lrbc_v1_commands.bin", &commands, sizeof(commands)) &&
+      Write(folder + "lrbc_v1_identity.bin", &identity, sizeof(identity)) &&
       Write(folder + "lrbc_v1_attendants.bin", &attendants,
             sizeof(attendants)) &&
       Write(folder + "attendant_slot_v1.bin", &slot, sizeof(slot)) &&

@@ -77,7 +77,8 @@
   FIELD(feature_bits, "engine",                                                \
         "extensions kept: 1 arrays, 2 session, 4 step times, 8 infos, 16 "     \
         "frames, 32 images, 64 commands, 128 attendants, 256 image slots, "    \
-        "512 fields, 1024 workers, 2048 subsets, 4096 GPU arrays")             \
+        "512 fields, 1024 workers, 2048 subsets, 4096 GPU arrays, "            \
+        "8192 identity")                                                       \
   FIELD(generation, "engine",                                                  \
         "nanoseconds since the Unix epoch at birth: tells a restarted "        \
         "engine's region")                                                     \
@@ -133,7 +134,9 @@
         "1: the region's observations and images are written, too")            \
   FIELD(gpu_arrays_crc32, "engine",                                            \
         "CRC-32 of bytes 968..983, then of all records")                       \
-  RESERVED(reserved_988)                                                       \
+  FIELD(identity, "engine",                                                    \
+        "random; names locks and bells on systems without those of Linux")     \
+  RESERVED(reserved_1004)                                                      \
   FIELD(exchange_kind, "client",                                               \
         "0 step, 1 reset only; published by action_seq")                       \
   FIELD(autoreset_mode, "client",                                              \

@@ -317,6 +317,14 @@ LrbcHeader SampleGpuHeader() {
   return header;
 }
 
+LrbcHeader SampleIdentityHeader() {
+  LrbcHeader header = SampleGpuHeader();
+  header.feature_bits |= kFeatureIdentity;
+  Count(header.identity, 0xA1);
+  header.layout_crc32 = LayoutCrc(header);
+  return header;
+}
+
 WorkersHeader SampleWorkersHead() {
   WorkersHeader head;
   std::memset(static_cast<void*>(&head), 0, sizeof(head));

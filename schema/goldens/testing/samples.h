@@ -4,6 +4,7 @@
 // Data flow: samples -> :generate -> lrbc_v1.bin, lrbc_v1_images.bin,
 // lrbc_v1_commands.bin, lrbc_v1_attendants.bin, lrbc_v1_image_slots.bin,
 // lrbc_v1_fields.bin, lrbc_v1_workers.bin, lrbc_v1_gpu.bin,
+// lrbc_v1_identity.bin,
 // attendant_slot_v1.bin, image_slot_v1.bin, field_v1.bin,
 // workers_header_v1.bin, worker_slot_v1.bin, ring_v1.bin, flan_v1.bin and the
 // listings; goldens_test compares them again.
@@ -27,9 +28,9 @@
 namespace tandem {
 
 // A valid region header: sections are aligned, within the region, and disjoint.
-// Only reserved fields, and those of the tables of fields and GPU arrays and of
-// the workers, are zero; no two fields have the same number where the format
-// leaves a choice.
+// Only reserved fields, those of the tables of fields and GPU arrays and of the
+// workers, and the identity are zero; no two fields have the same number where
+// the format leaves a choice.
 LrbcHeader SampleHeader();
 
 // The same for an engine with images: its feature bit is set, and the images
@@ -66,9 +67,14 @@ LrbcHeader SampleWorkersHeader();
 std::vector<WorkerRows> SampleWorkers();
 
 // The same as SampleWorkersHeader for an engine with arrays on a GPU, and their
-// table: float32 rows, rewards and images. Only reserved fields are zero.
+// table: float32 rows, rewards and images. Only reserved fields, and the
+// identity, are zero.
 LrbcHeader SampleGpuHeader();
+
 std::vector<FieldRecord> SampleGpuArrays();
+
+// The same as SampleGpuHeader for an engine that wrote an identity.
+LrbcHeader SampleIdentityHeader();
 
 // A workers' header whose supervisor has ordered a reset with seeds, and ends.
 WorkersHeader SampleWorkersHead();

@@ -26,6 +26,7 @@
 #include <utility>
 
 #include "absl/strings/string_view.h"
+#include "base/os/linux/region_paths.h"
 #include "base/os/unique_fd.h"
 #include "schema/layout/lrbc.h"
 #include "transport/region.h"

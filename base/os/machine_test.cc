@@ -1,10 +1,16 @@
-#include <gtest/gtest.h>
+#include "base/os/machine.h"
 
+#include <gtest/gtest.h>
+#include <pthread.h>
+#include <sched.h>
+
+#include <atomic>
 #include <filesystem>
 #include <fstream>
 #include <string>
+#include <thread>
 
-#include "engine_adapter/core/thread_pool.h"
+#include "base/clock.h"
 
 namespace tandem {
 namespace {
@@ -48,10 +54,34 @@ TEST_F(CgroupCoresTest, IgnoresUnreadableLimit) {
   EXPECT_EQ(CgroupCores(mount_, "/a/b"), 0);
 }
 
-TEST(SuitableThreads, NoMoreThanEnvironmentsAndAtLeastOne) {
-  EXPECT_EQ(SuitableThreads(1), 1);
-  EXPECT_EQ(SuitableThreads(0), 1);
-  EXPECT_GE(SuitableThreads(1000), 1);
+void StayOn(int core) {
+  cpu_set_t cores;
+  CPU_ZERO(&cores);
+  CPU_SET(core, &cores);
+  ASSERT_EQ(pthread_setaffinity_np(pthread_self(), sizeof(cores), &cores), 0);
+}
+
+TEST(CoreWait, GrowsWhileAnotherThreadHasTheCore) {
+  const int core = sched_getcpu();
+  std::atomic<bool> stop{false};
+  std::thread([&] {
+    StayOn(core);
+    std::thread other([&] {
+      StayOn(core);
+      while (!stop.load(std::memory_order_relaxed)) {
+      }
+    });
+    const CoreWait line;
+    const int64_t begin_ns = MonotonicNanos();
+    const int64_t before_ns = line.Nanos();
+    // Two threads that never sleep share a core, so one must wait.
+    while (line.Nanos() == before_ns) {
+      ASSERT_LT(MonotonicNanos() - begin_ns, 60'000'000'000) << "a watchdog";
+    }
+    EXPECT_LE(line.Nanos() - before_ns, MonotonicNanos() - begin_ns);
+    stop.store(true, std::memory_order_relaxed);
+    other.join();
+  }).join();
 }
 
 }  // namespace

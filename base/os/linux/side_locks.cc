@@ -1,4 +1,4 @@
-#include "transport/memory/region_lock.h"
+#include "base/os/side_locks.h"
 
 #include <fcntl.h>
 
@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/error.h"
 #include "base/os/fork_guard.h"
+#include "base/os/linux/guarded_descriptors.h"
 
 namespace tandem {
 namespace {
@@ -22,27 +23,31 @@ struct flock WholeByte(int64_t byte, short type) {
   return range;
 }
 
-}  // namespace
-
-std::optional<bool> IsLocked(int fd, int64_t byte) {
+std::optional<bool> IsByteLocked(int fd, int64_t byte) {
   struct flock range = WholeByte(byte, F_WRLCK);
   if (fcntl(fd, F_OFD_GETLK, &range) != 0) return std::nullopt;
   return range.l_type != F_UNLCK;
 }
 
-absl::StatusOr<RegionLock> RegionLock::On(int fd) {
-  const std::string path = absl::StrCat("/proc/self/fd/", fd);
-  const int own = OpenGuarded(path.c_str());
-  if (own < 0) return MakeSystemError("open", path, errno);
-  return RegionLock(own);
+}  // namespace
+
+std::optional<bool> IsLocked(const SharedRegion& region, int64_t byte) {
+  return IsByteLocked(region.handle(), byte);
 }
 
-RegionLock::RegionLock(int fd) : fd_(fd), born_in_(ForkCount()) {}
+absl::StatusOr<SideLocks> SideLocks::On(const SharedRegion& region) {
+  const std::string path = absl::StrCat("/proc/self/fd/", region.handle());
+  const int own = OpenGuarded(path.c_str());
+  if (own < 0) return MakeSystemError("open", path, errno);
+  return SideLocks(own);
+}
 
-RegionLock::RegionLock(RegionLock&& other) noexcept
+SideLocks::SideLocks(int fd) : fd_(fd), born_in_(ForkCount()) {}
+
+SideLocks::SideLocks(SideLocks&& other) noexcept
     : fd_(std::exchange(other.fd_, -1)), born_in_(other.born_in_) {}
 
-RegionLock& RegionLock::operator=(RegionLock&& other) noexcept {
+SideLocks& SideLocks::operator=(SideLocks&& other) noexcept {
   if (this != &other) {
     Release();
     fd_ = std::exchange(other.fd_, -1);
@@ -51,27 +56,27 @@ RegionLock& RegionLock::operator=(RegionLock&& other) noexcept {
   return *this;
 }
 
-bool RegionLock::IsOurs() const { return fd_ >= 0 && born_in_ == ForkCount(); }
+bool SideLocks::IsOurs() const { return fd_ >= 0 && born_in_ == ForkCount(); }
 
-bool RegionLock::TryAcquire(int64_t byte) {
+bool SideLocks::TryAcquire(int64_t byte) {
   if (!IsOurs()) return false;
   struct flock range = WholeByte(byte, F_WRLCK);
   return fcntl(fd_, F_OFD_SETLK, &range) == 0;
 }
 
-bool RegionLock::TryShare(int64_t byte) {
+bool SideLocks::TryShare(int64_t byte) {
   if (!IsOurs()) return false;
   struct flock range = WholeByte(byte, F_RDLCK);
   return fcntl(fd_, F_OFD_SETLK, &range) == 0;
 }
 
-bool RegionLock::HeldByOther(int64_t byte) const {
+bool SideLocks::HeldByOther(int64_t byte) const {
   if (!IsOurs()) return false;
   // Only a definite answer of the kernel counts as a death.
-  return IsLocked(fd_, byte).value_or(true);
+  return IsByteLocked(fd_, byte).value_or(true);
 }
 
-void RegionLock::Release() {
+void SideLocks::Release() {
   // In a forked child the handler closed the descriptor, and its number may
   // belong to another file now.
   if (IsOurs()) CloseGuarded(fd_);

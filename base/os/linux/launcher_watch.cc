@@ -1,4 +1,4 @@
-#include "engine_adapter/host/launcher_watch.h"
+#include "base/os/launcher_watch.h"
 
 #include <poll.h>
 #include <sys/eventfd.h>

@@ -6,8 +6,8 @@
 //   UniqueFd fd(OpenAboveStandardStreams(path, O_RDWR));
 //   if (!fd.valid()) return MakeSystemError("open", path, errno);
 
-#ifndef TANDEM_BASE_OS_OPEN_ABOVE_STANDARD_STREAMS_H_
-#define TANDEM_BASE_OS_OPEN_ABOVE_STANDARD_STREAMS_H_
+#ifndef TANDEM_BASE_OS_LINUX_OPEN_ABOVE_STANDARD_STREAMS_H_
+#define TANDEM_BASE_OS_LINUX_OPEN_ABOVE_STANDARD_STREAMS_H_
 
 #include <fcntl.h>
 #include <sys/types.h>
@@ -32,4 +32,4 @@ inline int OpenAboveStandardStreams(const char* path, int flags,
 
 }  // namespace tandem
 
-#endif  // TANDEM_BASE_OS_OPEN_ABOVE_STANDARD_STREAMS_H_
+#endif  // TANDEM_BASE_OS_LINUX_OPEN_ABOVE_STANDARD_STREAMS_H_

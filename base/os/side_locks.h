@@ -1,40 +1,41 @@
-// RegionLock: a file lock by which a side shows that it lives.
+// SideLocks: locks by which a side of a shared region shows that it lives.
 //
 // Data flow: a side locks its byte of the region's file; the kernel unlocks it
 // when the process ends for any reason; the other side queries the kernel.
 // Ownership: it owns an open file description that is never mapped, since a
 // mapping would keep the lock after close. A forked child closes it.
 //
-//   absl::StatusOr<RegionLock> lock = RegionLock::On(region_fd);
+//   absl::StatusOr<SideLocks> lock = SideLocks::On(region);
 //   lock->TryAcquire(kClientLockByte);   // true: this process has it now
 //   lock->HeldByOther(kEngineLockByte);  // true: the engine lives
 
-#ifndef TANDEM_TRANSPORT_MEMORY_REGION_LOCK_H_
-#define TANDEM_TRANSPORT_MEMORY_REGION_LOCK_H_
+#ifndef TANDEM_BASE_OS_SIDE_LOCKS_H_
+#define TANDEM_BASE_OS_SIDE_LOCKS_H_
 
 #include <cstdint>
 #include <optional>
 
 #include "absl/status/statusor.h"
+#include "base/os/shared_region.h"
 
 namespace tandem {
 
-// Whether an open file description other than that of `fd` holds or shares the
-// byte; nullopt if the kernel reports an error. `fd` may be open for reading
-// only. Locks nothing. One system call of 1 to 2 us; does not block.
-std::optional<bool> IsLocked(int fd, int64_t byte);
+// Whether an open file description other than that of `region` holds or shares
+// the byte; nullopt if the kernel reports an error. Locks nothing. One system
+// call of 1 to 2 us; does not block.
+std::optional<bool> IsLocked(const SharedRegion& region, int64_t byte);
 
 // Move-only. Several threads may call HeldByOther and IsOurs at the same time,
 // while no thread makes another call. In a forked child every call returns
 // false, and the destructor closes nothing.
-class RegionLock {
+class SideLocks {
  public:
-  // Opens the file of `fd` again. kSystemCallFailed if /proc is missing.
-  static absl::StatusOr<RegionLock> On(int fd);
+  // Opens the region's file again. kSystemCallFailed if /proc is missing.
+  static absl::StatusOr<SideLocks> On(const SharedRegion& region);
 
-  RegionLock(RegionLock&& other) noexcept;
-  RegionLock& operator=(RegionLock&& other) noexcept;
-  ~RegionLock() { Release(); }
+  SideLocks(SideLocks&& other) noexcept;
+  SideLocks& operator=(SideLocks&& other) noexcept;
+  ~SideLocks() { Release(); }
 
   // Locks the byte exclusively; returns false if another description holds it.
   // One system call; does not block.
@@ -55,7 +56,7 @@ class RegionLock {
   void Release();
 
  private:
-  explicit RegionLock(int fd);
+  explicit SideLocks(int fd);
 
   int fd_;            // from OpenGuarded, or -1
   uint32_t born_in_;  // ForkCount() of the owner
@@ -63,4 +64,4 @@ class RegionLock {
 
 }  // namespace tandem
 
-#endif  // TANDEM_TRANSPORT_MEMORY_REGION_LOCK_H_
+#endif  // TANDEM_BASE_OS_SIDE_LOCKS_H_

@@ -1,4 +1,4 @@
-#include "engine_adapter/host/launcher_watch.h"
+#include "base/os/launcher_watch.h"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>

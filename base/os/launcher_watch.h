@@ -6,10 +6,10 @@
 // object has one thread, from construction to destruction.
 //
 //   LauncherWatch watch(read_end, [&] { host->RequestStop(); },
-//                       [&] { host->RemoveName(); _exit(1); });
+//                       [&] { host->RemoveName(); std::_Exit(1); });
 
-#ifndef TANDEM_ENGINE_ADAPTER_HOST_LAUNCHER_WATCH_H_
-#define TANDEM_ENGINE_ADAPTER_HOST_LAUNCHER_WATCH_H_
+#ifndef TANDEM_BASE_OS_LAUNCHER_WATCH_H_
+#define TANDEM_BASE_OS_LAUNCHER_WATCH_H_
 
 #include <atomic>
 #include <functional>
@@ -41,7 +41,7 @@ class LauncherWatch {
   void Watch();
 
   UniqueFd pipe_;
-  UniqueFd stop_;  // an eventfd
+  UniqueFd stop_;
   std::function<void()> on_left_;
   std::function<void()> on_stuck_;
   // Writer: the watch's thread; readers: any thread. A flag for display.
@@ -51,4 +51,4 @@ class LauncherWatch {
 
 }  // namespace tandem
 
-#endif  // TANDEM_ENGINE_ADAPTER_HOST_LAUNCHER_WATCH_H_
+#endif  // TANDEM_BASE_OS_LAUNCHER_WATCH_H_

@@ -8,7 +8,8 @@
 #include <mutex>
 #include <vector>
 
-#include "base/os/open_above_standard_streams.h"
+#include "base/os/linux/guarded_descriptors.h"
+#include "base/os/linux/open_above_standard_streams.h"
 
 namespace tandem {
 namespace fork_guard_internal {
@@ -55,6 +56,10 @@ void CloseGuarded(int fd) {
   const std::lock_guard<std::mutex> lock(guarded.mutex);
   std::erase(guarded.descriptors, fd);
   close(fd);
+}
+
+void AfterForkInChild(void (*handler)()) {
+  pthread_atfork(nullptr, nullptr, handler);
 }
 
 }  // namespace tandem

@@ -1,0 +1,41 @@
+// The user of this process: which other users' memory it trusts, its home.
+//
+// Data flow: ids that the kernel gives to files -> a decision, or a text.
+//
+//   if (!IsTrusted(region.owner())) return NotMine(region.owner());
+
+#ifndef TANDEM_BASE_OS_CURRENT_USER_H_
+#define TANDEM_BASE_OS_CURRENT_USER_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+namespace tandem {
+
+// The owner of shared memory.
+struct Owner {
+  uint32_t user = 0;
+  uint32_t group = 0;
+  bool group_access = false;  // the group may read and write
+};
+
+bool IsCurrentUser(const Owner& owner);
+
+// Whether it is this user, root, or a group of this user that has access.
+bool IsTrusted(const Owner& owner);
+
+// Returns "alice (uid 1001)", for error texts.
+std::string DescribeUser(const Owner& owner);
+
+// Returns the home folder of the user with that name, or of this user for "";
+// nullopt: unknown. Not thread-safe.
+std::optional<std::string> HomeFolder(const std::string& user);
+
+// Whether this user may read, or run, the file; the reason is in errno.
+bool MayRead(const std::string& path);
+bool MayRun(const std::string& path);
+
+}  // namespace tandem
+
+#endif  // TANDEM_BASE_OS_CURRENT_USER_H_

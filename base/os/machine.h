@@ -1,0 +1,72 @@
+// The machine below the threads: cores, caches, scheduling.
+//
+// Data flow: the kernel's answers; each is one system call, if not stated.
+//
+//   while (!Ready()) YieldCore();
+//   NameThread("tandem-frames");
+
+#ifndef TANDEM_BASE_OS_MACHINE_H_
+#define TANDEM_BASE_OS_MACHINE_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+
+#include "base/os/unique_fd.h"
+
+namespace tandem {
+
+// Lets another thread run that waits for this core.
+void YieldCore();
+
+// Whether the scheduler leaves the calling thread on its core while it runs.
+bool IsRealTimeThread();
+
+// The number of cores on which the calling thread may run; 0: unknown.
+int AllowedCores();
+
+// AllowedCores, at least 1, or fewer if this process's control groups allow
+// less processor time; a part of a core counts as one. Reads files.
+int UsableCores();
+
+// The least limit among those of `group` and the groups above it, below
+// `mount`; 0: none.
+int CgroupCores(const std::string& mount, const std::string& group);
+
+// The size of the cache that all cores share; 0: unknown. A virtual machine may
+// report that of the physical machine.
+uint64_t SharedCacheBytes();
+
+// Returns the name of the counter by which the kernel tells time, as Linux calls
+// it: "tsc"; "" if it is unknown.
+std::string KernelClockSource();
+
+// Fills `bytes`, at most 256, by the kernel's random numbers. Blocks only
+// during the system's start.
+void FillRandom(std::span<std::byte> bytes);
+
+// Names the calling thread, as users see it in ps and debuggers. At most 15
+// characters.
+void NameThread(const char* name);
+
+// Gives other threads priority over the calling thread, and over threads that a
+// driver starts from it. If the kernel refuses, the thread continues as before.
+void GoToBackground();
+
+// The time for which a thread has waited for a core. The constructing thread is
+// the measured one.
+class CoreWait {
+ public:
+  CoreWait();
+
+  // Nanoseconds so far; 0 if the kernel does not report them.
+  int64_t Nanos() const;
+
+ private:
+  UniqueFd file_;
+};
+
+}  // namespace tandem
+
+#endif  // TANDEM_BASE_OS_MACHINE_H_

@@ -1,0 +1,31 @@
+import pytest
+
+from tools.checks.operating_system import find_problems
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "#include <unistd.h>",
+        '#include "fcntl.h"',
+        "#include <sys/mman.h>",
+        "  # include <Windows.h>",
+        '#include "base/os/linux/region_paths.h"',
+        "#if __has_include(<poll.h>)",
+        "#ifdef __linux__",
+        "#if defined(TANDEM) && \\\n    !defined(_WIN32)",
+        "#elif defined(__APPLE__)",
+    ],
+)
+def test_only_the_layer_and_the_exceptions_know_the_system(line: str) -> None:
+    text = f"#include <vector>\n{line}\n"
+    (problem,) = find_problems("transport/ring/ring.cc", text)
+    assert problem.startswith("transport/ring/ring.cc: expected")
+    for free in ("base/os/linux/machine.cc", "slow_lane/runs/run_id.cc", "transport/ring/ring_test.cc", "tests/faults/a.cc"):
+        assert not list(find_problems(free, text))
+
+
+def test_the_processor_and_the_standard_library_are_no_system() -> None:
+    text = '#include <cerrno>\n#include <time.h>\n#include "base/os/machine.h"\n// #include <unistd.h>\n'
+    text += "#if defined(__x86_64__)  // not on linux\n#endif\n"
+    assert not list(find_problems("transport/ring/ring.cc", text))
