@@ -1,20 +1,11 @@
 #include "base/tick_clock.h"
 
 #include <cstdint>
-#include <string_view>
 
 #include "base/os/machine.h"
 
 namespace tandem {
 namespace {
-
-#if defined(__x86_64__)
-constexpr std::string_view kCounter = "tsc";
-#elif defined(__aarch64__)
-constexpr std::string_view kCounter = "arch_sys_counter";
-#else
-constexpr std::string_view kCounter = "none";
-#endif
 
 bool KernelTellsTimeByTicks() {
 #if defined(__aarch64__)
@@ -24,7 +15,7 @@ bool KernelTellsTimeByTicks() {
     if (hertz << scale >= 1'000'000'000) break;
   }
 #endif
-  return KernelClockSource() == kCounter;
+  return KernelTellsTimeByCounter();
 }
 
 }  // namespace

@@ -10,7 +10,8 @@ arm64_key() { cat "${root}"/tools/{arm64_packages.txt,testing/arm64_init} | sha2
 # make_once NAME KEY MEGABYTES NEXT FUNCTION: FUNCTION makes ${made}, the folder of that NAME and KEY, unless it is there.
 # While one process makes it, others wait. NEXT: the command that begins again.
 make_once() {
-  local name="$1" needed_mb="$3" next="$4" free_mb other
+  local name="$1" needed_mb="$3" free_mb other
+  next="$4"  # global: bash has left this function when a trap runs
   made="$(made_folder "${name}" "$2")"
   [[ ! -e ${made}/finished ]] || return 0
   mkdir -p "${cache}"

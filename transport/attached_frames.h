@@ -80,7 +80,7 @@ class AttachedFrames {
   std::unique_ptr<SideLocks> lock_;
   std::shared_ptr<const RegionMapping> mapping_;
   FrameReader reader_;
-  SharedRegion::Identity identity_;  // of the mapped memory
+  SharedRegion::Id id_;  // of the mapped memory
   bool writer_keeps_lock_ = false;
 };
 

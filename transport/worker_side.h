@@ -91,6 +91,7 @@ class WorkerSide {
   //  - kInvalidArgument: no such worker.
   //  - kAlreadyAttached: another process has the slot. The text has its pid.
   //  - kPeerGone: the supervisor is gone.
+  //  - kSystemCallFailed: `fd` leads to no memory.
   static absl::StatusOr<WorkerSide> Attach(int fd, uint32_t worker,
                                            const Options& options);
   WorkerSide(WorkerSide&&) noexcept;

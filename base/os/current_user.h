@@ -1,22 +1,23 @@
 // The user of this process: which other users' memory it trusts, its home.
 //
-// Data flow: ids that the kernel gives to files -> a decision, or a text.
+// Data flow: identifiers that the system gives to memory -> a decision, or a
+// text.
 //
 //   if (!IsTrusted(region.owner())) return NotMine(region.owner());
 
 #ifndef TANDEM_BASE_OS_CURRENT_USER_H_
 #define TANDEM_BASE_OS_CURRENT_USER_H_
 
-#include <cstdint>
 #include <optional>
 #include <string>
 
 namespace tandem {
 
-// The owner of shared memory.
+// The owner of shared memory, by the system's identifiers as texts: on Linux
+// "1001".
 struct Owner {
-  uint32_t user = 0;
-  uint32_t group = 0;
+  std::string user;
+  std::string group;
   bool group_access = false;  // the group may read and write
 };
 

@@ -1,6 +1,7 @@
 // The machine below the threads: cores, caches, scheduling.
 //
-// Data flow: the kernel's answers; each is one system call, if not stated.
+// Data flow: the kernel's answers. Each makes one system call at most, or reads
+// files where it says so.
 //
 //   while (!Ready()) YieldCore();
 //   NameThread("tandem-frames");
@@ -11,7 +12,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
-#include <string>
 
 #include "base/os/unique_fd.h"
 
@@ -30,17 +30,13 @@ int AllowedCores();
 // less processor time; a part of a core counts as one. Reads files.
 int UsableCores();
 
-// The least limit among those of `group` and the groups above it, below
-// `mount`; 0: none.
-int CgroupCores(const std::string& mount, const std::string& group);
-
 // The size of the cache that all cores share; 0: unknown. A virtual machine may
 // report that of the physical machine.
 uint64_t SharedCacheBytes();
 
-// Returns the name of the counter by which the kernel tells time, as Linux calls
-// it: "tsc"; "" if it is unknown.
-std::string KernelClockSource();
+// Whether the kernel tells time by the processor's counter, which
+// base/tick_clock reads. Reads a file.
+bool KernelTellsTimeByCounter();
 
 // Fills `bytes`, at most 256, by the kernel's random numbers. Blocks only
 // during the system's start.
@@ -55,7 +51,7 @@ void NameThread(const char* name);
 void GoToBackground();
 
 // The time for which a thread has waited for a core. The constructing thread is
-// the measured one.
+// the measured one. Reads a file.
 class CoreWait {
  public:
   CoreWait();

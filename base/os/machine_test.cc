@@ -11,6 +11,7 @@
 #include <thread>
 
 #include "base/clock.h"
+#include "base/os/linux/cgroup_cores.h"
 
 namespace tandem {
 namespace {

@@ -1,5 +1,6 @@
 // The layer on a system that has no folder of sources here yet: what stands on
-// it compiles, and a call ends the program, or gives an error, with its name.
+// it compiles. A call ends the program or gives an error, with its name, or
+// returns what its header calls unknown.
 //
 // tools/check compiles base, schema and transport with it for Windows and for
 // macOS. A port replaces it by a folder as linux.
@@ -93,9 +94,8 @@ void YieldCore() { EndAt("YieldCore"); }
 bool IsRealTimeThread() { EndAt("IsRealTimeThread"); }
 int AllowedCores() { return 0; }
 int UsableCores() { EndAt("UsableCores"); }
-int CgroupCores(const std::string&, const std::string&) { return 0; }
 uint64_t SharedCacheBytes() { return 0; }
-std::string KernelClockSource() { return ""; }
+bool KernelTellsTimeByCounter() { return false; }
 void FillRandom(std::span<std::byte>) { EndAt("FillRandom"); }
 void NameThread(const char*) {}
 void GoToBackground() {}
@@ -135,14 +135,15 @@ absl::StatusOr<SharedRegion> SharedRegion::Open(absl::string_view, Access,
 absl::StatusOr<SharedRegion> SharedRegion::OfHandle(int) {
   return NotThereYet("SharedRegion::OfHandle");
 }
-std::optional<SharedRegion::Identity> SharedRegion::At(absl::string_view,
-                                                       Link) {
-  return std::nullopt;
+std::optional<SharedRegion::Id> SharedRegion::At(absl::string_view, Link) {
+  EndAt("SharedRegion::At");
 }
 std::optional<Owner> SharedRegion::OwnerAt(absl::string_view, Link) {
-  return std::nullopt;
+  EndAt("SharedRegion::OwnerAt");
 }
-std::vector<SharedRegion::Listed> SharedRegion::List() { return {}; }
+std::vector<SharedRegion::Listed> SharedRegion::List() {
+  EndAt("SharedRegion::List");
+}
 bool SharedRegion::Read(uint64_t, void*, size_t) const {
   EndAt("SharedRegion::Read");
 }

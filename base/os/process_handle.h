@@ -26,8 +26,8 @@ uint32_t ProcessId();
 // Returns the absolute path of this process's program; "": unknown.
 std::string ProgramPath();
 
-// How a wait for another process's input ended.
-enum class InputWait : uint8_t { kOver, kReadable, kSignal };
+// How WaitForInput ended. kTimedOut: also after an error.
+enum class InputWait : uint8_t { kTimedOut, kReadable, kSignal };
 
 // Waits until `handle`, a descriptor, is readable, for `wait_ns` at most, which
 // is not negative; without a handle, -1, sleeps. kSignal: a signal handler ran.
@@ -56,11 +56,12 @@ class ProcessHandle {
 
   // Returns the first line of its output without the line's end; "" if the
   // output ends before, or the line has over 4,096 bytes. Blocks. Closes the
-  // pipe.
+  // pipe after a whole line.
   std::string ReadFirstLine();
 
   // Asks the process to end, and kills it if it has not ended after
-  // `grace_secs`. Blocks. Does nothing the second time.
+  // `grace_secs`. Blocks. An unknown end counts as exit code 0, as does a
+  // second call, which does nothing.
   ProcessEnd Stop(double grace_secs);
 
   static constexpr double kStopSecs = 5;

@@ -42,10 +42,10 @@ class SharedRegion {
   enum class Link : uint8_t { kName, kSpare };
 
   // Equal for two objects only if they lead to the same memory.
-  struct Identity {
+  struct Id {
     uint64_t device = 0;
     uint64_t inode = 0;
-    friend auto operator<=>(const Identity&, const Identity&) = default;
+    friend auto operator<=>(const Id&, const Id&) = default;
   };
 
   // Parts of the error text for memory without room.
@@ -79,8 +79,7 @@ class SharedRegion {
 
   // To what a name leads, and who owns that: nullopt if nowhere. One system
   // call.
-  static std::optional<Identity> At(absl::string_view name,
-                                    Link link = Link::kName);
+  static std::optional<Id> At(absl::string_view name, Link link = Link::kName);
   static std::optional<Owner> OwnerAt(absl::string_view name, Link link);
 
   // A file in the folder of regions; it may be any program's.
@@ -111,8 +110,9 @@ class SharedRegion {
   // call if it leads somewhere; allocates nothing.
   void Restore(absl::string_view name) const;
 
-  // Removes both links, the spare link last. Does not touch one that leads to
-  // other memory, or nowhere. Returns the first error.
+  // Removes both links, the spare link last: after an error it is left, for
+  // later engines to find. Does not touch one that leads to other memory, or
+  // nowhere.
   absl::Status Unpublish(absl::string_view name) const;
 
   // Maps `bytes` from the start. For kWrite requests huge pages if available,
@@ -125,20 +125,19 @@ class SharedRegion {
 
   // As of the object's creation.
   uint64_t bytes() const { return bytes_; }
-  const Identity& identity() const { return identity_; }
+  const Id& id() const { return id_; }
   const Owner& owner() const { return owner_; }
   // A descriptor, for child processes; valid as long as this object.
   int handle() const { return fd_.get(); }
 
  private:
-  SharedRegion(UniqueFd fd, uint64_t bytes, const Identity& identity,
-               const Owner& owner)
-      : fd_(std::move(fd)), bytes_(bytes), identity_(identity), owner_(owner) {}
+  SharedRegion(UniqueFd fd, uint64_t bytes, const Id& id, const Owner& owner)
+      : fd_(std::move(fd)), bytes_(bytes), id_(id), owner_(owner) {}
   static absl::StatusOr<SharedRegion> Of(UniqueFd fd);
 
   UniqueFd fd_;
   uint64_t bytes_;
-  Identity identity_;
+  Id id_;
   Owner owner_;
 };
 

@@ -38,8 +38,8 @@ TEST_F(SharedRegionTest, HasBothLinksWhilePublished) {
   const SharedRegion region = MakeRegion();
   EXPECT_EQ(SharedRegion::At(name_), std::nullopt);
   ASSERT_EQ(region.Publish(name_).value(), true);
-  EXPECT_EQ(SharedRegion::At(name_), region.identity());
-  EXPECT_EQ(SharedRegion::At(name_, Link::kSpare), region.identity());
+  EXPECT_EQ(SharedRegion::At(name_), region.id());
+  EXPECT_EQ(SharedRegion::At(name_, Link::kSpare), region.id());
   EXPECT_TRUE(IsCurrentUser(*SharedRegion::OwnerAt(name_, Link::kName)));
   EXPECT_TRUE(region.Unpublish(name_).ok());
   EXPECT_EQ(SharedRegion::At(name_), std::nullopt);
@@ -54,10 +54,10 @@ TEST_F(SharedRegionTest, TakesNoNameThatOtherMemoryHas) {
   EXPECT_EQ(second.Publish(name_).value(), false);
   ASSERT_EQ(unlink(RegionPath(name_).c_str()), 0);  // the spare link is left
   EXPECT_EQ(second.Publish(name_).value(), false);
-  ASSERT_EQ(unlink(SpareLinkPath(name_).c_str()), 0);
+  ASSERT_EQ(unlink(RegionPath(name_, Link::kSpare).c_str()), 0);
   ASSERT_EQ(second.Publish(name_).value(), true);
   EXPECT_TRUE(first.Unpublish(name_).ok());
-  EXPECT_EQ(SharedRegion::At(name_), second.identity());
+  EXPECT_EQ(SharedRegion::At(name_), second.id());
   EXPECT_TRUE(second.Unpublish(name_).ok());
 }
 
@@ -66,7 +66,7 @@ TEST_F(SharedRegionTest, RestoresAnUnlinkedName) {
   ASSERT_EQ(region.Publish(name_).value(), true);
   ASSERT_EQ(unlink(RegionPath(name_).c_str()), 0);
   region.Restore(name_);
-  EXPECT_EQ(SharedRegion::At(name_), region.identity());
+  EXPECT_EQ(SharedRegion::At(name_), region.id());
   EXPECT_TRUE(region.Unpublish(name_).ok());
 }
 
@@ -76,7 +76,7 @@ TEST_F(SharedRegionTest, ReadsWhatAMappingWroteAndNotBeyondTheEnd) {
   std::byte* const base = region.Map(kBytes, Access::kWrite).value();
   base[kBytes - 1] = std::byte{42};
   const SharedRegion other = SharedRegion::Open(name_, Access::kRead).value();
-  EXPECT_EQ(other.identity(), region.identity());
+  EXPECT_EQ(other.id(), region.id());
   EXPECT_EQ(other.bytes(), kBytes);
   std::array<std::byte, 2> bytes = {};
   EXPECT_TRUE(other.Read(kBytes - 2, bytes.data(), 2));
@@ -90,7 +90,7 @@ TEST_F(SharedRegionTest, ReadsWhatAMappingWroteAndNotBeyondTheEnd) {
 TEST_F(SharedRegionTest, OfHandleIsAnotherAccessToTheSameMemory) {
   const SharedRegion region = MakeRegion();
   const SharedRegion again = SharedRegion::OfHandle(region.handle()).value();
-  EXPECT_EQ(again.identity(), region.identity());
+  EXPECT_EQ(again.id(), region.id());
   EXPECT_NE(again.handle(), region.handle());
   EXPECT_EQ(CodeOf(SharedRegion::OfHandle(-1).status()),
             ErrorCode::kSystemCallFailed);
@@ -110,7 +110,7 @@ TEST_F(SharedRegionTest, LocksAreSeenByOthersUntilTheirRelease) {
 }
 
 TEST_F(SharedRegionTest, SpareLinkLeadsBackToItsName) {
-  EXPECT_EQ(SpareLinkPath("demo"), "/dev/shm/.demo.tandem");
+  EXPECT_EQ(RegionPath("demo", Link::kSpare), "/dev/shm/.demo.tandem");
   EXPECT_EQ(NameOfSpareLink(".demo.tandem"), "demo");
   EXPECT_EQ(NameOfSpareLink(".a.b.tandem"), "a.b");
   for (const char* other : {"demo", ".demo", "demo.tandem", ".tandem", ""}) {

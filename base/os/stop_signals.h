@@ -30,8 +30,8 @@ std::vector<int> StopSignals();
 //    files, errors instead of signals that end the process.
 void PrepareServer();
 
-// Calls `handler` for each stop signal, in the thread that gets it. Also for
-// process 1 of a container: the kernel passes only handled signals to it.
+// Calls `handler` for each stop signal, in the thread that gets it. Process 1
+// of a container needs it: the kernel passes only handled signals to it.
 void HandleStopSignals(void (*handler)(int signal));
 
 // Ends this process as the signal does without a handler. Legal in a handler.

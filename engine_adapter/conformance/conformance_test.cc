@@ -28,7 +28,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/clock.h"
 #include "base/error.h"
-#include "base/os/linux/region_paths.h"
+#include "base/os/shared_region.h"
 #include "base/os/unique_fd.h"
 #include "engine_adapter/conformance/header_only_client.h"
 #include "engine_adapter/conformance/server_process.h"
@@ -143,7 +143,8 @@ class EngineConformance : public testing::Test {
 
   bool AnyTraceInSharedMemory() {
     return access(RegionPath(name_).c_str(), F_OK) == 0 ||
-           access(SpareLinkPath(name_).c_str(), F_OK) == 0;
+           access(RegionPath(name_, SharedRegion::Link::kSpare).c_str(),
+                  F_OK) == 0;
   }
 
   // Random: process ids are not unique in /dev/shm, since tests may run in

@@ -18,7 +18,7 @@
 #include "absl/strings/match.h"
 #include "base/clock.h"
 #include "base/error.h"
-#include "base/os/linux/region_paths.h"
+#include "base/os/shared_region.h"
 #include "engine_adapter/engine.h"
 #include "transport/client_side.h"
 #include "transport/memory/testing/unique_region_name.h"
@@ -108,7 +108,8 @@ class EngineHostTest : public testing::Test {
   void TearDown() override {
     host_.reset();
     EXPECT_NE(access(RegionPath(name_).c_str(), F_OK), 0);
-    EXPECT_NE(access(SpareLinkPath(name_).c_str(), F_OK), 0);
+    EXPECT_NE(
+        access(RegionPath(name_, SharedRegion::Link::kSpare).c_str(), F_OK), 0);
     alarm(0);
   }
 

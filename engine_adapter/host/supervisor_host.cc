@@ -132,7 +132,9 @@ void SupervisorHost::End(ErrorCode code, absl::string_view text) {
   parts_->side.End(code, text);
 }
 uint64_t SupervisorHost::steps() const { return parts_->side.worker_steps(); }
-int SupervisorHost::fd() const { return parts_->side.region().fd(); }
+int SupervisorHost::fd() const {
+  return parts_->side.region().memory().handle();
+}
 bool SupervisorHost::FramesWatched() const {
   return parts_->side.region().FramesWatched();
 }

@@ -247,9 +247,9 @@ struct LrbcHeader {
   uint32_t gpu_flags;         // kGpu*
   uint32_t gpu_arrays_crc32;  // as layout_crc32: kGpuArraysCrcRanges, then all
                               // records
-  // Constant after creation; random, no two regions have the same. Where the
-  // system cannot lock bytes of memory, or let threads of several processes
-  // sleep on a word of it, locks and bells are named by it. On Linux unused.
+  // Constant after creation; random, no two regions have the same. Where
+  // threads of several processes cannot sleep on a word of memory, bells are
+  // named by it. Linux writes it and does not read it.
   uint8_t identity[16];
   uint8_t reserved_1004[20];
 

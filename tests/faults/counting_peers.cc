@@ -8,7 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/clock.h"
-#include "base/os/linux/region_paths.h"
+#include "base/os/shared_region.h"
 #include "transport/region.h"
 
 namespace tandem {
@@ -106,7 +106,8 @@ void ExpectNothingLeft(const std::string& name) {
   const Deadline deadline = Deadline::After(10);
   const auto is_left = [&] {
     return access(RegionPath(name).c_str(), F_OK) == 0 ||
-           access(SpareLinkPath(name).c_str(), F_OK) == 0;
+           access(RegionPath(name, SharedRegion::Link::kSpare).c_str(), F_OK) ==
+               0;
   };
   while (is_left() && !deadline.PassedAt(MonotonicNanos())) usleep(1000);
   EXPECT_FALSE(is_left()) << name;

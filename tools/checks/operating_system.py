@@ -1,4 +1,5 @@
-"""Checks that only base/os/linux knows the operating system: no other source has a condition on it, or its headers.
+"""Checks that only base/os/linux knows the operating system: no other C or C++ source has a condition on it, or its
+headers.
 
 What differs by system stands behind the headers of base/os, with sources in base/os/linux. So another system is a
 folder of sources there (docs/decisions/0081-one-layer-for-the-operating-system.md). A header `<name.h>` counts as the
@@ -33,10 +34,10 @@ _PERMITTED = frozenset(
     "stdbool stddef stdint stdio stdlib stdnoreturn string tgmath threads time uchar wchar wctype emmintrin immintrin "
     "x86intrin arm_neon cxxabi jpeglib png zlib tandem".split()
 )
-_SYSTEM_FOLDER = re.compile(r"(?:arpa|asm|bits|linux|mach|net|netinet|sys)/", re.IGNORECASE)
+_SYSTEM_FOLDER = re.compile(r"(?:arpa|asm|bits|dispatch|libkern|linux|mach(?:-o)?|net|netinet|os|security|sys)/", re.IGNORECASE)
 _INCLUDE = re.compile(r'^\s*#\s*(?:include|.*__has_include\s*\()\s*[<"]([^>"]+)[>"]', re.MULTILINE)
 _CONDITION = re.compile(
-    r"^\s*#\s*(?:el)?if.*?\b(__\w*(?:linux|unix|GLIBC|CYGWIN|MINGW|BSD|APPLE|MACH|ANDROID)\w*|linux|unix|_?WIN(?:32|64)|_MSC_VER)\b",
+    r"^\s*#\s*(?:el)?if.*?\b(__\w*(?:linux|unix|GLIBC|CYGWIN|MINGW|BSD|APPLE|MACH|ANDROID)\w*|linux|unix|_?WIN(?:32|64)|_MSC_VER|TARGET_OS_\w+|_POSIX\w*)\b",
     re.MULTILINE | re.IGNORECASE,
 )
 _TESTS = re.compile(r"^tests/|/testing/|_(?:test|fuzz|benchmark)\.\w+$")
@@ -48,14 +49,19 @@ def _is_of_the_system(header: str) -> bool:
     return "/" not in header and header.endswith(".h") and not (header in _PERMITTED or header.startswith("agg_"))
 
 
+def exception_of(path: str) -> str:
+    """Returns the row of EXCEPTIONS for a source; "" if it has none."""
+    return next(filter(path.startswith, EXCEPTIONS), "")
+
+
 def find_problems(path: str, text: str) -> Iterator[str]:
-    """Yields a sentence for each place of a source that knows the operating system without an exception.
+    """Yields a sentence for each place of a source that knows the operating system, unless it is a test.
 
     Args:
         path: Of the source, from the top of the tree.
         text: Of the source.
     """
-    if _TESTS.search(path) or path.startswith(tuple(EXCEPTIONS)):
+    if _TESTS.search(path):
         return
     code = re.sub(r"//.*|/\*.*?\*/", "", text.replace("\\\n", " "))
     for found in _INCLUDE.finditer(code):
@@ -71,7 +77,10 @@ def main() -> int:
     parser.add_argument("--root", type=Path, default=Path("."), help="top of the source tree")
     root = parser.parse_args().root
     files = source_files(root, (".h", ".hpp", ".c", ".cc"), NO_COMPONENTS)
-    problems = [problem for path in files for problem in find_problems(str(path), (root / path).read_text("utf-8"))]
+    found = {str(path): list(find_problems(str(path), (root / path).read_text("utf-8"))) for path in files}
+    problems = [problem for path in found if not exception_of(path) for problem in found[path]]
+    needed = {exception_of(path) for path in found if found[path]}
+    problems += [f"{name}: expected a source that needs this exception, found none" for name in EXCEPTIONS if name not in needed]
     print("\n".join(problems))
     return 1 if problems else 0
 

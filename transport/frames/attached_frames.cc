@@ -92,11 +92,11 @@ absl::StatusOr<AttachedFrames> AttachedFrames::Make(absl::string_view name,
   (void)lock.TryShare(static_cast<int64_t>(offset) + kFlanReadersLockByte);
   AttachedFrames frames(std::string(name), std::move(lock), std::move(mapping),
                         *std::move(reader));
-  frames.identity_ = memory.identity();
+  frames.id_ = memory.id();
   // Tandem's segments have a second link. For a file without one, the lock
   // decides.
   frames.writer_keeps_lock_ =
-      SharedRegion::At(name, SharedRegion::Link::kSpare) == frames.identity_ ||
+      SharedRegion::At(name, SharedRegion::Link::kSpare) == frames.id_ ||
       frames.lock_->HeldByOther(kFlanWriterLockByte);
   return frames;
 }
@@ -109,7 +109,7 @@ AttachedFrames::Writer AttachedFrames::writer() const {
 
 bool AttachedFrames::Replaced() const {
   const auto now = SharedRegion::At(name_);
-  return now.has_value() && *now != identity_;
+  return now.has_value() && *now != id_;
 }
 
 }  // namespace tandem

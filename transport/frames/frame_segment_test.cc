@@ -12,7 +12,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "base/error.h"
-#include "base/os/linux/region_paths.h"
+#include "base/os/shared_region.h"
 #include "base/os/unique_fd.h"
 #include "transport/attached_frames.h"
 #include "transport/frames/testing/frame_test_ring.h"
@@ -273,7 +273,8 @@ TEST_F(FrameSegment, SweepRemovesDeadSegmentsOnly) {
   RemoveDeadRegions();
   // Another test's engine may be removing it; the spare link goes last. The
   // watchdog ends a longer wait.
-  const std::string spare = SpareLinkPath(FrameSegmentName(dead).value());
+  const std::string spare =
+      RegionPath(FrameSegmentName(dead).value(), SharedRegion::Link::kSpare);
   while (Exists(spare)) usleep(1000);
   EXPECT_FALSE(Exists(PathOf(dead)));
   EXPECT_TRUE(Exists(RegionPath(living.name())));

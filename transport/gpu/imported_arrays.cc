@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "base/error.h"
+#include "base/os/current_user.h"
 #include "transport/client_side.h"
 #include "transport/gpu/cuda_driver.h"
 #include "transport/gpu/cuda_prototypes.h"
@@ -46,13 +47,14 @@ absl::Status CheckImportable(const AttachedRegion& region,
                                   "found this one; CUDA IPC opens no memory "
                                   "of its own process"));
   }
-  if (region.owner() != geteuid()) {
-    return MakeError(ErrorCode::kAccessDenied,
-                     absl::StrCat("region '", name,
-                                  "': expected an engine of this user (uid ",
-                                  geteuid(), "), found uid ", region.owner(),
-                                  "; CUDA IPC needs the same user. Use obs, "
-                                  "which a group may share"));
+  if (!IsCurrentUser(region.owner())) {
+    return MakeError(
+        ErrorCode::kAccessDenied,
+        absl::StrCat("region '", name,
+                     "': expected an engine of this user (uid ", geteuid(),
+                     "), found ", DescribeUser(region.owner()),
+                     "; CUDA IPC needs the same user. Use obs, "
+                     "which a group may share"));
   }
   return absl::OkStatus();
 }

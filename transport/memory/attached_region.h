@@ -93,8 +93,8 @@ class AttachedRegion {
   const std::vector<FieldRecord>& gpu_arrays() const {
     return parts_.gpu_arrays;
   }
-  // The user id of the region's file, and so of its engine.
-  uint32_t owner() const { return owner_; }
+  // The owner of the region's memory, and so of its engine.
+  const Owner& owner() const { return owner_; }
 
  private:
   AttachedRegion(FoundRegion found,
@@ -102,12 +102,12 @@ class AttachedRegion {
       : lock_(std::move(found.lock)),
         mapping_(std::move(mapping)),
         parts_(std::move(found.parts)),
-        owner_(found.memory.owner().user) {}
+        owner_(found.memory.owner()) {}
 
   SideLocks lock_;
   std::shared_ptr<const RegionMapping> mapping_;
   RegionParts parts_;
-  uint32_t owner_;
+  Owner owner_;
   bool holds_lock_ = false;
 };
 

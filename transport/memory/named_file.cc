@@ -1,6 +1,5 @@
 #include "transport/memory/named_file.h"
 
-#include <cerrno>
 #include <utility>
 
 #include "base/error.h"
@@ -16,7 +15,8 @@ absl::StatusOr<NamedFile> NamedFile::Reserve(absl::string_view name,
   TANDEM_ASSIGN_OR_RETURN(auto mapping, RegionMapping::Map(memory, bytes));
   TANDEM_ASSIGN_OR_RETURN(auto lock, SideLocks::On(memory));
   if (!lock.TryAcquire(kEngineLockByte)) {
-    return MakeSystemError("locking the region", name, errno);
+    return MakeError(ErrorCode::kSystemCallFailed,
+                     "expected to lock new memory, found it locked");
   }
   return NamedFile(name, std::move(memory), std::move(mapping),
                    std::move(lock));

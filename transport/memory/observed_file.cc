@@ -18,14 +18,13 @@ absl::StatusOr<ObservedFile> ObservedFile::Open(absl::string_view name) {
   if (CodeOf(opened.status()) == ErrorCode::kNotReady) {
     return MakeError(
         ErrorCode::kNotReady,
-        absl::StrCat("region '", Printable(name), "': expected a file ",
-                     Printable(RegionPath(name)), ", found none of that name"));
+        absl::StrCat("region '", Printable(name), "': expected ",
+                     Printable(RegionPath(name)), ", found no such file"));
   }
   if (!opened.ok()) return opened.status();
   ObservedFile file(*std::move(opened));
   file.name_gone_ = name_gone;
-  file.has_spare_link_ =
-      SharedRegion::At(name, kSpare) == file.memory_.identity();
+  file.has_spare_link_ = SharedRegion::At(name, kSpare) == file.memory_.id();
   return file;
 }
 

@@ -51,7 +51,7 @@ class ObservedFile {
     return memory_.CheckTrust(name);
   }
   uint64_t bytes() const { return memory_.bytes(); }
-  const SharedRegion::Identity& identity() const { return memory_.identity(); }
+  const SharedRegion::Id& id() const { return memory_.id(); }
   // Whether a Tandem program made it: its spare link leads to it.
   bool has_spare_link() const { return has_spare_link_; }
   // Whether Open found only the spare link: the name was removed.

@@ -79,9 +79,8 @@ class OwnedRegion {
     return file_.mapping();
   }
   const std::string& name() const { return file_.name(); }
+  // Its handle() is for WorkerSide::Attach in this process's children.
   const SharedRegion& memory() const { return file_.memory(); }
-  // Its handle, for WorkerSide::Attach in this process's children.
-  int fd() const { return memory().handle(); }
 
   // The frame ring, for a FrameWriter of frame_geometry(); empty if the region
   // has none. Its header is written, and its slots are aligned.

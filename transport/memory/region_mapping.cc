@@ -13,15 +13,15 @@ absl::StatusOr<std::shared_ptr<const RegionMapping>> RegionMapping::Map(
   // static objects.
   static auto* const mutex = new std::mutex;
   static auto* const mapped =
-      new std::map<SharedRegion::Identity, std::weak_ptr<const RegionMapping>>;
+      new std::map<SharedRegion::Id, std::weak_ptr<const RegionMapping>>;
   constexpr auto kWrite = SharedRegion::Access::kWrite;
   const std::unique_lock<std::mutex> lock(*mutex, std::try_to_lock);
   // Another thread holds the mutex, or held it when this process was forked.
   if (!lock.owns_lock()) return MapAnew(memory, bytes, kWrite);
   std::erase_if(*mapped, [](const auto& entry) {
-    return entry.second.expired();  // other memory may get its identity
+    return entry.second.expired();  // other memory may get its id
   });
-  std::weak_ptr<const RegionMapping>& entry = (*mapped)[memory.identity()];
+  std::weak_ptr<const RegionMapping>& entry = (*mapped)[memory.id()];
   if (std::shared_ptr<const RegionMapping> living = entry.lock();
       living != nullptr && living->bytes() == bytes) {
     return living;

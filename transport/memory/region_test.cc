@@ -12,6 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstring>
 #include <functional>
@@ -21,6 +22,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/error.h"
 #include "base/os/linux/region_paths.h"
+#include "base/os/shared_region.h"
 #include "base/os/unique_fd.h"
 #include "schema/layout/field.h"
 #include "schema/layout/layout_crc.h"
@@ -98,7 +100,16 @@ TEST(Region, HasANameFromLinkToRemoval) {
     EXPECT_TRUE(AttachedRegion::Open(name).ok());
   }
   EXPECT_FALSE(Exists(RegionPath(name)));
-  EXPECT_FALSE(Exists(SpareLinkPath(name)));
+  EXPECT_FALSE(Exists(RegionPath(name, SharedRegion::Link::kSpare)));
+}
+
+TEST(Region, HasAnIdentityOfItsOwn) {
+  const OwnedRegion region = MakeLinked(UniqueName());
+  const OwnedRegion other = MakeLinked(UniqueName());
+  const LrbcHeader& header = *region.mapping()->header();
+  EXPECT_NE(header.feature_bits & kFeatureIdentity, 0u);
+  EXPECT_FALSE(
+      std::ranges::equal(header.identity, other.mapping()->header()->identity));
 }
 
 TEST(Region, IsPrivateUnlessGroupAccessIsEnabled) {
@@ -139,7 +150,9 @@ TEST(Region, FirstOfTwoUnnamedRegionsToLinkWins) {
 
 TEST(Region, DeadRegionIsNotReadyAndAnEngineTakesItOver) {
   const std::string name = UniqueName();
-  LeaveDead(name, [&] { return unlink(SpareLinkPath(name).c_str()); });
+  LeaveDead(name, [&] {
+    return unlink(RegionPath(name, SharedRegion::Link::kSpare).c_str());
+  });
   const absl::Status status = AttachedRegion::Open(name).status();
   EXPECT_EQ(CodeOf(status), ErrorCode::kNotReady);
   EXPECT_NE(status.message().find("gone"), absl::string_view::npos);
@@ -158,7 +171,7 @@ TEST(Region, EngineStartRemovesDeadRegionsOnly) {
   // Another test's engine may be removing them; the spare link goes last. The
   // test's time limit ends a longer wait.
   for (const std::string& name : {dead, nameless}) {
-    while (Exists(SpareLinkPath(name))) usleep(1000);
+    while (Exists(RegionPath(name, SharedRegion::Link::kSpare))) usleep(1000);
   }
   EXPECT_FALSE(Exists(RegionPath(dead)));
   EXPECT_TRUE(Exists(RegionPath(alive)));
@@ -182,7 +195,7 @@ TEST(Region, LockEndsWithItsProcessDespiteAForkedChild) {
     }
     char running;
     (void)!read(from_child[0], &running, 1);
-    return unlink(SpareLinkPath(name).c_str());
+    return unlink(RegionPath(name, SharedRegion::Link::kSpare).c_str());
   });
   EXPECT_EQ(CodeOf(AttachedRegion::Open(name).status()), ErrorCode::kNotReady);
   const OwnedRegion next = MakeLinked(name);

@@ -301,8 +301,8 @@ absl::StatusOr<RegionReport> ReadRegionReport(absl::string_view name) {
   report.name = Printable(name);
   report.name_gone = file.name_gone();
   report.file_bytes = file.bytes();
-  report.device = file.identity().device;
-  report.inode = file.identity().inode;
+  report.device = file.id().device;
+  report.inode = file.id().inode;
   report.read_ns = MonotonicNanos();
   LrbcHeader header;
   report.has_header = ReadHeader(file, &header);

@@ -15,7 +15,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/error.h"
-#include "base/os/linux/region_paths.h"
+#include "base/os/shared_region.h"
 #include "transport/client_side.h"
 #include "transport/region.h"
 #include "transport/session/engine_side.h"
@@ -187,7 +187,8 @@ TEST_F(Session, AnEngineThatStopsIsGoneForTheClientAtOnceAndForGood) {
   ClientSide client = AttachOrFail(name_);
   engine.reset();
   EXPECT_EQ(access(RegionPath(name_).c_str(), F_OK), -1);
-  EXPECT_EQ(access(SpareLinkPath(name_).c_str(), F_OK), -1);
+  EXPECT_EQ(access(RegionPath(name_, SharedRegion::Link::kSpare).c_str(), F_OK),
+            -1);
   ASSERT_EQ(client.Send(kActions), ErrorCode::kOk);
   EXPECT_EQ(client.Recv(Deadline::After(20)), ErrorCode::kPeerGone);
   EXPECT_NE(client.Explain(ErrorCode::kPeerGone).message().find("stopped"),

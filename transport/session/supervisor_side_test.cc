@@ -98,7 +98,7 @@ class Orders : public testing::Test {
 
   std::unique_ptr<CountingWorker> AttachWorker(uint32_t worker) {
     absl::StatusOr<WorkerSide> side =
-        WorkerSide::Attach(side_->region().fd(), worker, {});
+        WorkerSide::Attach(side_->region().memory().handle(), worker, {});
     EXPECT_TRUE(side.ok()) << side.status();
     return std::make_unique<CountingWorker>(*std::move(side));
   }

@@ -211,7 +211,7 @@ TEST_F(Workers, TheSupervisorSpreadsTheFirstSeed) {
   std::vector<std::unique_ptr<CountingWorker>> workers;
   for (uint32_t worker = 0; worker < 2; ++worker) {
     absl::StatusOr<WorkerSide> mine =
-        WorkerSide::Attach(side->region().fd(), worker, {});
+        WorkerSide::Attach(side->region().memory().handle(), worker, {});
     ASSERT_TRUE(mine.ok()) << mine.status();
     workers.push_back(std::make_unique<CountingWorker>(*std::move(mine)));
   }
@@ -294,7 +294,7 @@ TEST_F(Workers, ASlotHasOneWorker) {
   absl::StatusOr<SupervisorSide> side =
       SupervisorSide::Create(name_, WorkerSpec(2, 2), {});
   ASSERT_TRUE(side.ok()) << side.status();
-  const int fd = side->region().fd();
+  const int fd = side->region().memory().handle();
   auto first =
       std::make_unique<WorkerSide>(WorkerSide::Attach(fd, 0, {}).value());
   EXPECT_EQ(CodeOf(WorkerSide::Attach(fd, 0, {}).status()),
@@ -308,14 +308,16 @@ TEST_F(Workers, ASlotHasOneWorker) {
   absl::StatusOr<EngineSide> plain =
       EngineSide::Create(UniqueRegionName("workers"), EchoSpec(), {});
   ASSERT_TRUE(plain.ok()) << plain.status();
-  EXPECT_EQ(CodeOf(WorkerSide::Attach(plain->region().fd(), 0, {}).status()),
+  EXPECT_EQ(CodeOf(WorkerSide::Attach(plain->region().memory().handle(), 0, {})
+                       .status()),
             ErrorCode::kUnsupported);
 }
 
 TEST_F(Workers, AWorkerSeesThatItsSupervisorIsGone) {
   auto side = std::make_unique<SupervisorSide>(
       SupervisorSide::Create(name_, WorkerSpec(1, 1), {}).value());
-  WorkerSide worker = WorkerSide::Attach(side->region().fd(), 0, {}).value();
+  WorkerSide worker =
+      WorkerSide::Attach(side->region().memory().handle(), 0, {}).value();
   EXPECT_EQ(worker.Next(Deadline::After(0.01)), WorkerEvent::kTimedOut);
   side.reset();
   EXPECT_EQ(worker.Next(Deadline::After(20)), WorkerEvent::kSupervisorGone);
@@ -389,7 +391,7 @@ TEST_F(TakeOver, PublishesForADeadWinner) {
 
 TEST_F(TakeOver, LeavesTheExchangeToALiveWinner) {
   const WorkerSide winner =
-      WorkerSide::Attach(side_->region().fd(), 2, {}).value();
+      WorkerSide::Attach(side_->region().memory().handle(), 2, {}).value();
   SetDone(kWorkers);
   head_->publisher.store(PackPublisher(1, 2), std::memory_order_relaxed);
   ExpectNotPublished();

@@ -20,6 +20,7 @@
 #include "base/images/image_grid.h"
 #include "base/os/end_with_parent.h"
 #include "base/os/linux/region_paths.h"
+#include "base/os/shared_region.h"
 #include "nlohmann/json.hpp"
 #include "schema/layout/lrbc.h"
 #include "transport/frame_geometry.h"
@@ -155,7 +156,7 @@ Publisher::~Publisher() {
   if (pid_ > 0) Kill();
   unlink(path().c_str());
   const std::string name = path().substr(sizeof(kSharedMemoryDir));
-  unlink(SpareLinkPath(name).c_str());
+  unlink(RegionPath(name, SharedRegion::Link::kSpare).c_str());
 }
 
 std::string Publisher::path() const { return PathOf(run_); }

@@ -9,9 +9,14 @@
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
+#include <string>
+#include <string_view>
+
+#include "base/os/linux/cgroup_cores.h"
 
 namespace tandem {
 namespace {
@@ -33,6 +38,12 @@ int CoresOf(const std::string& folder) {
   int64_t period = 0;
   if (!(limit >> quota >> period) || quota <= 0 || period <= 0) return 0;
   return static_cast<int>((quota + period - 1) / period);
+}
+
+// Reads a file from its start; returns the number of bytes, 0 after an error.
+size_t ReadText(const UniqueFd& file, std::span<char> text) {
+  const ssize_t bytes = pread(file.get(), text.data(), text.size(), 0);
+  return bytes > 0 ? static_cast<size_t>(bytes) : 0;
 }
 
 }  // namespace
@@ -70,19 +81,20 @@ uint64_t SharedCacheBytes() {
   return bytes > 0 ? static_cast<uint64_t>(bytes) : 0;
 }
 
-std::string KernelClockSource() {
-  std::string name;
-  std::ifstream(
-      "/sys/devices/system/clocksource/clocksource0/current_clocksource") >>
-      name;
-  return name;
+bool KernelTellsTimeByCounter() {
+  const UniqueFd file(
+      open("/sys/devices/system/clocksource/clocksource0/current_clocksource",
+           O_RDONLY | O_CLOEXEC));
+  std::array<char, 32> text;
+  const std::string_view name(text.data(), ReadText(file, text));
+  return name == "tsc\n" || name == "arch_sys_counter\n";
 }
 
 void FillRandom(std::span<std::byte> bytes) {
-  // So few bytes come at once, and without an error since Linux 3.17.
-  if (getrandom(bytes.data(), bytes.size(), 0) !=
-      static_cast<ssize_t>(bytes.size())) {
-    std::abort();
+  // So few bytes come at once; a signal interrupts only during the start.
+  while (getrandom(bytes.data(), bytes.size(), 0) !=
+         static_cast<ssize_t>(bytes.size())) {
+    if (errno != EINTR) std::abort();
   }
 }
 
@@ -100,9 +112,7 @@ int64_t CoreWait::Nanos() const {
   // The file has nanoseconds on a core, nanoseconds waiting for a core, and the
   // number of time slices (Linux: proc(5)).
   std::array<char, 96> text;
-  const ssize_t size = pread(file_.get(), text.data(), text.size() - 1, 0);
-  if (size <= 0) return 0;
-  text[static_cast<size_t>(size)] = '\0';
+  text[ReadText(file_, std::span(text).first<95>())] = '\0';
   long long on_core = 0;
   long long in_line = 0;
   if (std::sscanf(text.data(), "%lld %lld", &on_core, &in_line) != 2) return 0;

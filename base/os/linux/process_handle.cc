@@ -55,7 +55,7 @@ InputWait WaitForInput(int handle, int64_t wait_ns) {
   pollfd input = {.fd = handle, .events = POLLIN, .revents = 0};
   const int found = ppoll(&input, 1, &wait, nullptr);
   if (found < 0 && errno == EINTR) return InputWait::kSignal;
-  return found > 0 ? InputWait::kReadable : InputWait::kOver;
+  return found > 0 ? InputWait::kReadable : InputWait::kTimedOut;
 }
 
 absl::StatusOr<ProcessHandle> ProcessHandle::Start(
@@ -83,14 +83,16 @@ absl::StatusOr<ProcessHandle> ProcessHandle::Start(
 }
 
 std::string ProcessHandle::ReadFirstLine() {
-  const UniqueFd output = std::move(output_);
   std::string line;
   char byte = 0;
   while (line.size() < kLongestLine) {
-    const ssize_t count = read(output.get(), &byte, 1);
+    const ssize_t count = read(output_.get(), &byte, 1);
     if (count < 0 && errno == EINTR) continue;
     if (count <= 0) return "";
-    if (byte == '\n') return line;
+    if (byte == '\n') {
+      output_.reset();
+      return line;
+    }
     line += byte;
   }
   return "";

@@ -1,6 +1,6 @@
 // The files of shared regions in /dev/shm.
 //
-// Data flow: a name -> its paths (RegionPath); a file's name -> the name.
+// Data flow: a file's name -> the region's name. RegionPath has the paths.
 
 #ifndef TANDEM_BASE_OS_LINUX_REGION_PATHS_H_
 #define TANDEM_BASE_OS_LINUX_REGION_PATHS_H_
@@ -8,15 +8,10 @@
 #include <string>
 
 #include "absl/strings/string_view.h"
-#include "base/os/shared_region.h"
 
 namespace tandem {
 
 inline constexpr char kSharedMemoryDir[] = "/dev/shm";
-
-inline std::string SpareLinkPath(absl::string_view name) {
-  return RegionPath(name, SharedRegion::Link::kSpare);
-}
 
 // If a file in kSharedMemoryDir is named as the spare link of a name, returns
 // that name; else "".

@@ -57,12 +57,12 @@ class Path {
 
 Owner OwnerOf(const struct stat& status) {
   constexpr mode_t kGroupAccess = S_IRGRP | S_IWGRP;
-  return {.user = status.st_uid,
-          .group = status.st_gid,
+  return {.user = absl::StrCat(status.st_uid),
+          .group = absl::StrCat(status.st_gid),
           .group_access = (status.st_mode & kGroupAccess) == kGroupAccess};
 }
 
-SharedRegion::Identity IdentityOf(const struct stat& status) {
+SharedRegion::Id IdOf(const struct stat& status) {
   return {.device = status.st_dev, .inode = status.st_ino};
 }
 
@@ -200,7 +200,7 @@ absl::StatusOr<SharedRegion> SharedRegion::Open(absl::string_view name,
                      Printable(path.c_str()), ")"));
   }
   return SharedRegion(std::move(fd), static_cast<uint64_t>(status.st_size),
-                      IdentityOf(status), OwnerOf(status));
+                      IdOf(status), OwnerOf(status));
 }
 
 absl::StatusOr<SharedRegion> SharedRegion::OfHandle(int handle) {
@@ -215,14 +215,14 @@ absl::StatusOr<SharedRegion> SharedRegion::Of(UniqueFd fd) {
     return MakeSystemError("fstat", "region", errno);
   }
   return SharedRegion(std::move(fd), static_cast<uint64_t>(status.st_size),
-                      IdentityOf(status), OwnerOf(status));
+                      IdOf(status), OwnerOf(status));
 }
 
-std::optional<SharedRegion::Identity> SharedRegion::At(absl::string_view name,
-                                                       Link link) {
+std::optional<SharedRegion::Id> SharedRegion::At(absl::string_view name,
+                                                 Link link) {
   struct stat found;
   if (lstat(Path(name, link).c_str(), &found) != 0) return std::nullopt;
-  return IdentityOf(found);
+  return IdOf(found);
 }
 
 std::optional<Owner> SharedRegion::OwnerAt(absl::string_view name, Link link) {
@@ -284,7 +284,7 @@ void SharedRegion::Restore(absl::string_view name) const {
 absl::Status SharedRegion::Unpublish(absl::string_view name) const {
   for (const Link link : {Link::kName, Link::kSpare}) {
     // A name that leads to another file now belongs to another process.
-    if (At(name, link) != identity_) continue;
+    if (At(name, link) != id_) continue;
     const Path path(name, link);
     if (unlink(path.c_str()) != 0 && errno != ENOENT) {
       return MakeSystemError("unlink", path.c_str(), errno);

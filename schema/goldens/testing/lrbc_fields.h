@@ -134,8 +134,7 @@
         "1: the region's observations and images are written, too")            \
   FIELD(gpu_arrays_crc32, "engine",                                            \
         "CRC-32 of bytes 968..983, then of all records")                       \
-  FIELD(identity, "engine",                                                    \
-        "random; names locks and bells on systems without those of Linux")     \
+  FIELD(identity, "engine", "random; names bells on systems without futexes")  \
   RESERVED(reserved_1004)                                                      \
   FIELD(exchange_kind, "client",                                               \
         "0 step, 1 reset only; published by action_seq")                       \

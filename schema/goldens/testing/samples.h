@@ -70,7 +70,6 @@ std::vector<WorkerRows> SampleWorkers();
 // table: float32 rows, rewards and images. Only reserved fields, and the
 // identity, are zero.
 LrbcHeader SampleGpuHeader();
-
 std::vector<FieldRecord> SampleGpuArrays();
 
 // The same as SampleGpuHeader for an engine that wrote an identity.

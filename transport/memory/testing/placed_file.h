@@ -26,7 +26,7 @@
 #include <utility>
 
 #include "absl/strings/string_view.h"
-#include "base/os/linux/region_paths.h"
+#include "base/os/shared_region.h"
 #include "base/os/unique_fd.h"
 #include "schema/layout/lrbc.h"
 #include "transport/region.h"
@@ -47,13 +47,15 @@ class PlacedFile {
     Write(0, bytes);
     if (state == kDead) return;
     Lock(kEngineLockByte);
-    if (link(path().c_str(), SpareLinkPath(name_).c_str()) != 0) std::abort();
+    if (link(path().c_str(),
+             RegionPath(name_, SharedRegion::Link::kSpare).c_str()) != 0)
+      std::abort();
   }
   PlacedFile(const PlacedFile&) = delete;
   PlacedFile& operator=(const PlacedFile&) = delete;
   ~PlacedFile() {
     unlink(path().c_str());
-    unlink(SpareLinkPath(name_).c_str());
+    unlink(RegionPath(name_, SharedRegion::Link::kSpare).c_str());
   }
 
   const std::string& name() const { return name_; }

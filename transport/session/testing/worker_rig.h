@@ -201,7 +201,7 @@ class WorkerRig {
 
   void Start(uint32_t worker) {
     absl::StatusOr<WorkerSide> side =
-        WorkerSide::Attach(side_->region().fd(), worker, {});
+        WorkerSide::Attach(side_->region().memory().handle(), worker, {});
     ASSERT_TRUE(side.ok()) << side.status();
     workers_.emplace_back(
         [mine = std::make_shared<CountingWorker>(*std::move(side))]() mutable {
