@@ -37,7 +37,7 @@ class SupervisorFaults : public FaultTest {
     hold_.Set(false);
     auto supervisor = std::make_unique<Victim>([this] {
       std::unique_ptr<SupervisorSide> side = CreateSide(name_);
-      const int fd = side->region().fd();
+      const int fd = side->region().memory().handle();
       for (uint32_t worker = 0; worker < kWorkers; ++worker) {
         if (fork() != 0) continue;
         AttachWorker(fd, worker)->Serve();

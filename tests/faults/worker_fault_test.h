@@ -5,7 +5,8 @@
 // worker -> CountingWorker.
 //
 //   const std::unique_ptr<SupervisorSide> side = CreateSide(name_);
-//   Victim worker([&] { AttachWorker(side->region().fd(), 0)->Serve(); });
+//   const int handle = side->region().memory().handle();
+//   Victim worker([=] { AttachWorker(handle, 0)->Serve(); });
 
 #ifndef TANDEM_TESTS_FAULTS_WORKER_FAULT_TEST_H_
 #define TANDEM_TESTS_FAULTS_WORKER_FAULT_TEST_H_

@@ -54,7 +54,7 @@ class HeldWorkers {
  public:
   HeldWorkers(const std::string& name, bool restarts)
       : side_(CreateSide(name)) {
-    const int fd = side_->region().fd();
+    const int fd = side_->region().memory().handle();
     // All processes are forked before there is a thread.
     other_ = std::make_unique<Victim>(
         [fd] { AttachWorker(fd, 1 - kPrey)->Serve(); });
@@ -250,7 +250,7 @@ TEST_F(WorkerFaults, AWorkerFrozenAnywhereTimesOutAndThenGoesOn) {
 
 TEST_F(WorkerFaults, AWorkerKilledWhileItAttachesLeavesItsSlot) {
   const std::unique_ptr<SupervisorSide> side = CreateSide(name_);
-  const int fd = side->region().fd();
+  const int fd = side->region().memory().handle();
   KillEverywhere([] {},
                  [fd] {
                    Victim::Mark();
