@@ -20,8 +20,8 @@ absl::Status CheckRange(ErrorCode code, absl::string_view field, uint64_t value,
                                       least, " .. ", most, ", found ", value));
 }
 
-absl::Status Mismatch(absl::string_view field, absl::string_view expected,
-                      absl::string_view found) {
+absl::Status RingMismatch(absl::string_view field, absl::string_view expected,
+                          absl::string_view found) {
   return MakeError(ErrorCode::kLayoutMismatch,
                    absl::StrCat("frame ring: expected ", field, " ", expected,
                                 ", found ", found));
@@ -95,12 +95,12 @@ absl::StatusOr<FrameGeometry> CheckFrameRing(const FlanHeader& header,
       return MakeError(ErrorCode::kNotReady,
                        "frame ring: its header is not written yet");
     }
-    return Mismatch("magic", "'FLAN'",
-                    absl::StrCat("'", Printable(found), "'"));
+    return RingMismatch("magic", "'FLAN'",
+                        absl::StrCat("'", Printable(found), "'"));
   }
   if (header.version != kFlanVersion) {
-    return Mismatch("version", absl::StrCat(kFlanVersion),
-                    absl::StrCat(header.version));
+    return RingMismatch("version", absl::StrCat(kFlanVersion),
+                        absl::StrCat(header.version));
   }
   FrameGeometry geometry = {.width = header.width,
                             .height = header.height,
@@ -108,28 +108,29 @@ absl::StatusOr<FrameGeometry> CheckFrameRing(const FlanHeader& header,
                             .capacity = header.capacity};
   TANDEM_RETURN_IF_ERROR(CheckLimits(ErrorCode::kLayoutMismatch, geometry));
   if (header.format != FormatOf(header.channels)) {
-    return Mismatch(
+    return RingMismatch(
         absl::StrCat("the format of ", header.channels, " channels"),
         absl::StrFormat("0x%08x", FormatOf(header.channels)),
         absl::StrFormat("0x%08x", header.format));
   }
   if (header.payload_size < geometry.FrameBytes() ||
       header.payload_size > geometry.FrameBytes() + kMaxMetadataBytes) {
-    return Mismatch("payload_size",
-                    absl::StrCat("in ", geometry.FrameBytes(), " .. ",
-                                 geometry.FrameBytes() + kMaxMetadataBytes),
-                    absl::StrCat(header.payload_size));
+    return RingMismatch("payload_size",
+                        absl::StrCat("in ", geometry.FrameBytes(), " .. ",
+                                     geometry.FrameBytes() + kMaxMetadataBytes),
+                        absl::StrCat(header.payload_size));
   }
   geometry.metadata_bytes =
       static_cast<uint32_t>(header.payload_size - geometry.FrameBytes());
   if (header.slot_size != sizeof(FlanSlot) + uint64_t{header.payload_size}) {
-    return Mismatch("slot_size",
-                    absl::StrCat(sizeof(FlanSlot), " more than payload_size ",
-                                 header.payload_size),
-                    absl::StrCat(header.slot_size));
+    return RingMismatch(
+        "slot_size",
+        absl::StrCat(sizeof(FlanSlot), " more than payload_size ",
+                     header.payload_size),
+        absl::StrCat(header.slot_size));
   }
   if (FrameRingBytes(header) > ring_bytes) {
-    return Mismatch(
+    return RingMismatch(
         absl::StrCat("room for ", header.capacity, " slots of ",
                      header.slot_size, " bytes, ", FrameRingBytes(header)),
         "bytes in all", absl::StrCat(ring_bytes));

@@ -11,10 +11,10 @@
 namespace tandem {
 namespace {
 
-constexpr size_t kMostProblems = 16;
+constexpr size_t kMostGpuProblems = 16;
 constexpr uint32_t kRgb = 3;
 
-uint64_t AlignUp(uint64_t value) {
+uint64_t AlignGpu(uint64_t value) {
   return (value + kGpuAlignment - 1) & ~(kGpuAlignment - 1);
 }
 
@@ -52,8 +52,8 @@ std::string RoleProblem(const LrbcHeader& header, const FieldRecord& record,
       "other values");
 }
 
-std::string ProblemOf(const LrbcHeader& header, const FieldRecord& record,
-                      size_t index) {
+std::string GpuProblemOf(const LrbcHeader& header, const FieldRecord& record,
+                         size_t index) {
   if (!IsOfGpu(record.role)) {
     return Mismatch(absl::StrCat("the role of GPU array ", index),
                     "one of 1, 2, 4 and 8",
@@ -117,7 +117,7 @@ std::vector<FieldRecord> PlanGpuArrays(uint32_t num_envs, uint32_t obs_size,
   uint64_t end = 0;
   for (FieldRecord& array : arrays) {
     array.offset = end;
-    end = AlignUp(end + FieldBytes(array, num_envs));
+    end = AlignGpu(end + FieldBytes(array, num_envs));
   }
   return arrays;
 }
@@ -125,7 +125,7 @@ std::vector<FieldRecord> PlanGpuArrays(uint32_t num_envs, uint32_t obs_size,
 uint64_t GpuBytes(std::span<const FieldRecord> arrays, uint32_t num_envs) {
   uint64_t end = 0;
   for (const FieldRecord& array : arrays) {
-    end = std::max(end, AlignUp(array.offset + FieldBytes(array, num_envs)));
+    end = std::max(end, AlignGpu(array.offset + FieldBytes(array, num_envs)));
   }
   return end;
 }
@@ -133,7 +133,7 @@ uint64_t GpuBytes(std::span<const FieldRecord> arrays, uint32_t num_envs) {
 void CheckGpuArrays(const LrbcHeader& header,
                     std::span<const FieldRecord> arrays,
                     std::vector<std::string>* problems) {
-  const size_t most = problems->size() + kMostProblems;
+  const size_t most = problems->size() + kMostGpuProblems;
   const auto add = [&](std::string problem) {
     if (!problem.empty() && problems->size() < most) {
       problems->push_back(std::move(problem));
@@ -148,7 +148,7 @@ void CheckGpuArrays(const LrbcHeader& header,
                               uint32_t{header.gpu_available})));
   }
   for (size_t i = 0; i < arrays.size(); ++i) {
-    add(ProblemOf(header, arrays[i], i));
+    add(GpuProblemOf(header, arrays[i], i));
   }
   if (problems->size() != before) return;
   std::vector<const FieldRecord*> sorted;

@@ -28,7 +28,7 @@ namespace {
 
 constexpr uint32_t kMaxImageSide = 16384;
 // For an invalid region, which could have thousands of fields.
-constexpr size_t kMostProblems = 64;
+constexpr size_t kMostRegionProblems = 64;
 
 struct Section {
   absl::string_view name;
@@ -548,8 +548,8 @@ HeaderFindings ExamineHeader(const LrbcHeader& header, uint64_t file_bytes,
     }
     before = &section;
   }
-  if (found.problems.size() > kMostProblems) {
-    found.problems.resize(kMostProblems);
+  if (found.problems.size() > kMostRegionProblems) {
+    found.problems.resize(kMostRegionProblems);
   }
   return found;
 }
