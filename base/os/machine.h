@@ -35,7 +35,7 @@ int UsableCores();
 uint64_t SharedCacheBytes();
 
 // Whether the kernel tells time by the processor's counter, which
-// base/tick_clock reads. Reads a file.
+// tick_clock.h reads. Reads a file.
 bool KernelTellsTimeByCounter();
 
 // Fills `bytes`, at most 256, by the kernel's random numbers. Blocks only

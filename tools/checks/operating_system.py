@@ -1,5 +1,4 @@
-"""Checks that only base/os/linux knows the operating system: no other C or C++ source has a condition on it, or its
-headers.
+"""Checks that only base/os/linux knows the operating system, among sources in C and C++: by conditions, or its headers.
 
 What differs by system stands behind the headers of base/os, with sources in base/os/linux. So another system is a
 folder of sources there (docs/decisions/0081-one-layer-for-the-operating-system.md). A header `<name.h>` counts as the
@@ -30,11 +29,13 @@ EXCEPTIONS = {
 
 _PERMITTED = frozenset(
     f"{name}.h"
-    for name in "assert complex ctype errno fenv float inttypes iso646 limits locale math setjmp stdalign stdarg stdatomic "
-    "stdbool stddef stdint stdio stdlib stdnoreturn string tgmath threads time uchar wchar wctype emmintrin immintrin "
-    "x86intrin arm_neon cxxabi jpeglib png zlib tandem".split()
+    for name in "assert complex ctype errno fenv float inttypes iso646 limits locale math setjmp stdalign stdarg "
+    "stdatomic stdbool stddef stdint stdio stdlib stdnoreturn string tgmath threads time uchar wchar wctype emmintrin "
+    "immintrin x86intrin arm_neon cxxabi jpeglib png zlib tandem".split()
 )
-_SYSTEM_FOLDER = re.compile(r"(?:arpa|asm|bits|dispatch|libkern|linux|mach(?:-o)?|net|netinet|os|security|sys)/", re.IGNORECASE)
+_SYSTEM_FOLDER = re.compile(
+    r"(?:arpa|asm|bits|dispatch|libkern|linux|mach(?:-o)?|net|netinet|os|security|sys)/", re.IGNORECASE
+)
 _INCLUDE = re.compile(r'^\s*#\s*(?:include|.*__has_include\s*\()\s*[<"]([^>"]+)[>"]', re.MULTILINE)
 _CONDITION = re.compile(
     r"^\s*#\s*(?:el)?if.*?\b(__\w*(?:linux|unix|GLIBC|CYGWIN|MINGW|BSD|APPLE|MACH|ANDROID)\w*|linux|unix|_?WIN(?:32|64)|_MSC_VER|TARGET_OS_\w+|_POSIX\w*)\b",
@@ -80,7 +81,8 @@ def main() -> int:
     found = {str(path): list(find_problems(str(path), (root / path).read_text("utf-8"))) for path in files}
     problems = [problem for path in found if not exception_of(path) for problem in found[path]]
     needed = {exception_of(path) for path in found if found[path]}
-    problems += [f"{name}: expected a source that needs this exception, found none" for name in EXCEPTIONS if name not in needed]
+    for name in sorted(EXCEPTIONS.keys() - needed):
+        problems.append(f"{name}: expected a source that needs this exception, found none")
     print("\n".join(problems))
     return 1 if problems else 0
 

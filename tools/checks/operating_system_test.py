@@ -1,3 +1,5 @@
+"""Tests of the module operating_system."""
+
 import pytest
 
 from tools.checks.operating_system import exception_of, find_problems
@@ -21,6 +23,7 @@ from tools.checks.operating_system import exception_of, find_problems
     ],
 )
 def test_only_the_layer_and_the_exceptions_know_the_system(line: str) -> None:
+    """Each line is one problem; tests are free, and so are the exceptions."""
     text = f"#include <vector>\n{line}\n"
     (problem,) = find_problems("transport/ring/ring.cc", text)
     assert problem.startswith("transport/ring/ring.cc: expected")
@@ -31,6 +34,7 @@ def test_only_the_layer_and_the_exceptions_know_the_system(line: str) -> None:
 
 
 def test_the_processor_and_the_standard_library_are_no_system() -> None:
+    """Neither they nor comments are problems."""
     text = '#include <cerrno>\n#include <time.h>\n#include "base/os/machine.h"\n// #include <unistd.h>\n'
     text += "#if defined(__x86_64__)  // not on linux\n#endif\n"
     assert not list(find_problems("transport/ring/ring.cc", text))

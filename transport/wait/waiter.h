@@ -19,7 +19,7 @@
 
 #include "base/clock.h"
 #include "base/os/machine.h"
-#include "base/tick_clock.h"
+#include "base/os/tick_clock.h"
 #include "schema/layout/error_codes.h"
 #include "transport/wait/doorbell.h"
 #include "transport/wait/relax.h"

@@ -1,4 +1,4 @@
-#include "base/tick_clock.h"
+#include "base/os/tick_clock.h"
 
 #include <cstdint>
 

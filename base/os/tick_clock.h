@@ -9,8 +9,8 @@
 //   const int64_t begin_ns = clock.Nanos();
 //   while (!Ready() && clock.Nanos() - begin_ns < 20'000) {}
 
-#ifndef TANDEM_BASE_TICK_CLOCK_H_
-#define TANDEM_BASE_TICK_CLOCK_H_
+#ifndef TANDEM_BASE_OS_TICK_CLOCK_H_
+#define TANDEM_BASE_OS_TICK_CLOCK_H_
 
 #include <algorithm>
 #include <cstdint>
@@ -126,4 +126,4 @@ using TickClock = BasicTickClock<MachineTime>;
 
 }  // namespace tandem
 
-#endif  // TANDEM_BASE_TICK_CLOCK_H_
+#endif  // TANDEM_BASE_OS_TICK_CLOCK_H_
