@@ -134,9 +134,8 @@ TEST(Region, FirstOfTwoUnnamedRegionsToLinkWins) {
   const std::string name = UniqueName();
   OwnedRegion first = OwnedRegion::Create(name, Spec(), {}).value();
   OwnedRegion second = OwnedRegion::Create(name, Spec(), {}).value();
-  EXPECT_NE(std::memcmp(first.mapping()->header()->identity,
-                        second.mapping()->header()->identity, 16),
-            0);
+  const auto& identity = first.mapping()->header()->identity;
+  EXPECT_NE(std::memcmp(identity, second.mapping()->header()->identity, 16), 0);
   EXPECT_TRUE(second.Link().ok());
   EXPECT_EQ(CodeOf(first.Link()), ErrorCode::kAlreadyAttached);
   { const OwnedRegion loser = std::move(first); }
