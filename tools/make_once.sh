@@ -22,7 +22,7 @@ make_once() {
   fi
   [[ ! -e ${made}/finished ]] || return 0
 
-  rm -rf "${made}"
+  rm -rf --one-file-system "${made}"
   free_mb="$(df --output=avail --block-size=1MB "${cache}" | tr -dc '0-9')"
   ((free_mb >= needed_mb)) || fail "expected ${needed_mb} MB free in ${cache}, found ${free_mb} MB." \
     'make room, or set XDG_CACHE_HOME to a folder that has it'
@@ -31,7 +31,7 @@ make_once() {
     local code=$?
     jobs -p | xargs --no-run-if-empty kill 2>/dev/null || true
     printf '\ntandem: not finished; removing what is there. Next: %s begins again.\n' "${next}" >&2
-    rm -rf "${made}"
+    rm -rf --one-file-system "${made}"
     exit "${code}"
   }
   trap end EXIT

@@ -12,6 +12,7 @@
 #define TANDEM_BASE_OS_LAUNCHER_WATCH_H_
 
 #include <atomic>
+#include <cstdint>
 #include <functional>
 #include <thread>
 
@@ -27,10 +28,11 @@ class LauncherWatch {
 
   // The watch's thread calls `on_left` once, after the last process has closed
   // the other end of `pipe_fd`. It calls `on_stuck` if this object still exists
-  // kGraceMs later. The thread discards data from the pipe.
+  // kGraceMs later. The thread discards data from the pipe. Ends the program if
+  // it has no file descriptor left.
   LauncherWatch(int pipe_fd, std::function<void()> on_left,
                 std::function<void()> on_stuck);
-  // Blocks until the thread has ended.
+  // Blocks until the thread has ended. A forked child's has no effect on it.
   ~LauncherWatch();
   LauncherWatch(const LauncherWatch&) = delete;
   LauncherWatch& operator=(const LauncherWatch&) = delete;
@@ -40,6 +42,7 @@ class LauncherWatch {
  private:
   void Watch();
 
+  const uint32_t born_in_;  // ForkCount() of the process with the thread
   UniqueFd pipe_;
   UniqueFd stop_;
   std::function<void()> on_left_;

@@ -81,8 +81,8 @@ void AfterForkInChild(void (*)()) { EndAt("AfterForkInChild"); }
 
 // launcher_watch.h
 
-LauncherWatch::LauncherWatch(int, std::function<void()>,
-                             std::function<void()>) {
+LauncherWatch::LauncherWatch(int, std::function<void()>, std::function<void()>)
+    : born_in_(0) {
   EndAt("LauncherWatch");
 }
 LauncherWatch::~LauncherWatch() { EndAt("LauncherWatch"); }
@@ -186,7 +186,7 @@ void SideLocks::Release() { EndAt("SideLocks::Release"); }
 std::vector<int> StopSignals() { EndAt("StopSignals"); }
 void PrepareServer() { EndAt("PrepareServer"); }
 void HandleStopSignals(void (*)(int)) { EndAt("HandleStopSignals"); }
-void EndBySignal(int) { EndAt("EndBySignal"); }
+[[noreturn]] void EndBySignal(int) { EndAt("EndBySignal"); }
 std::string DescribeSignal(int) { EndAt("DescribeSignal"); }
 bool HideFromChildren(int) { EndAt("HideFromChildren"); }
 void WriteToStandardError(absl::string_view text) {

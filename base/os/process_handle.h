@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "base/os/fork_guard.h"
 #include "base/os/unique_fd.h"
 
 namespace tandem {
@@ -39,7 +40,7 @@ struct ProcessEnd {
   int number = 0;
 };
 
-// Move-only. Not thread-safe.
+// Move-only. Not thread-safe. In a forked child nothing ends the process.
 class ProcessHandle {
  public:
   // Starts the program with the path words[0]. Its standard output is a pipe;
@@ -48,7 +49,9 @@ class ProcessHandle {
       const std::vector<std::string>& words);
 
   ProcessHandle(ProcessHandle&& other) noexcept
-      : id_(std::exchange(other.id_, -1)), output_(std::move(other.output_)) {}
+      : id_(std::exchange(other.id_, -1)),
+        born_in_(other.born_in_),
+        output_(std::move(other.output_)) {}
   ProcessHandle& operator=(ProcessHandle&&) = delete;
   ~ProcessHandle() {
     if (id_ >= 0) Stop(kStopSecs);
@@ -68,9 +71,10 @@ class ProcessHandle {
 
  private:
   ProcessHandle(int id, UniqueFd output)
-      : id_(id), output_(std::move(output)) {}
+      : id_(id), born_in_(ForkCount()), output_(std::move(output)) {}
 
   int id_;  // -1: moved from, or ended
+  uint32_t born_in_;
   UniqueFd output_;
 };
 

@@ -2,9 +2,11 @@
 
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <array>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "base/error.h"
@@ -37,6 +39,20 @@ TEST(ProcessHandle, KillsAProcessThatIgnoresTheRequest) {
   EXPECT_TRUE(process.Stop(0).exited);  // the second time: nothing
 }
 
+TEST(ProcessHandle, AForkedChildLeavesTheProcessAlone) {
+  ProcessHandle process = StartShell("echo ready; exec sleep 1000");
+  ASSERT_EQ(process.ReadFirstLine(), "ready");
+  const pid_t child = fork();
+  if (child == 0) {
+    { const ProcessHandle copy = std::move(process); }
+    _exit(0);
+  }
+  ASSERT_EQ(waitpid(child, nullptr, 0), child);
+  const ProcessEnd end = process.Stop(ProcessHandle::kStopSecs);
+  EXPECT_FALSE(end.exited);  // it was alive, and this process ended it
+  EXPECT_EQ(end.number, SIGTERM);
+}
+
 TEST(ProcessHandle, NamesAMissingProgram) {
   const auto process = ProcessHandle::Start({"/nowhere/program"});
   EXPECT_EQ(CodeOf(process.status()), ErrorCode::kSystemCallFailed);
@@ -51,6 +67,9 @@ TEST(WaitForInput, TellsInputFromTheTimeOut) {
   ASSERT_EQ(write(ends[1], "x", 1), 1);
   EXPECT_EQ(WaitForInput(ends[0], 3'000'000'000), InputWait::kReadable);
   EXPECT_EQ(WaitForInput(-1, 1), InputWait::kTimedOut);
+  close(ends[0]);
+  EXPECT_EQ(WaitForInput(ends[0], 1), InputWait::kTimedOut);  // an error
+  close(ends[1]);
 }
 
 }  // namespace

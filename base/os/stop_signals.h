@@ -34,8 +34,9 @@ void PrepareServer();
 // of a container needs it: the kernel passes only handled signals to it.
 void HandleStopSignals(void (*handler)(int signal));
 
-// Ends this process as the signal does without a handler. Legal in a handler.
-void EndBySignal(int signal);
+// Ends this process as the signal does without a handler; process 1 of a
+// container by exit code 128 + signal. Legal in a handler.
+[[noreturn]] void EndBySignal(int signal);
 
 // Returns "Terminated", for log lines.
 std::string DescribeSignal(int signal);

@@ -8,6 +8,7 @@ and paths in /proc.
 """
 
 import argparse
+import posixpath
 import re
 import sys
 from collections.abc import Iterator
@@ -38,14 +39,15 @@ _SYSTEM_FOLDER = re.compile(
 )
 _INCLUDE = re.compile(r'^\s*#\s*(?:include|.*__has_include\s*\()\s*[<"]([^>"]+)[>"]', re.MULTILINE)
 _CONDITION = re.compile(
-    r"^\s*#\s*(?:el)?if.*?\b(__\w*(?:linux|unix|GLIBC|CYGWIN|MINGW|BSD|APPLE|MACH|ANDROID)\w*|linux|unix|_?WIN(?:32|64)|_MSC_VER|TARGET_OS_\w+|_POSIX\w*)\b",
+    r"^\s*#\s*(?:el)?if.*?\b(__\w*(?:linux|unix|GLIBC|CYGWIN|MINGW|BSD|APPLE|MACH|ANDROID)\w*|linux|unix|_*WIN(?:32|64)\w*|_MSC_\w+|ABSL_HAVE_\w+|MADV_\w+|TARGET_OS_\w+|_POSIX\w*)\b",
     re.MULTILINE | re.IGNORECASE,
 )
 _TESTS = re.compile(r"^tests/|/testing/|_(?:test|fuzz|benchmark)\.\w+$")
 
 
 def _is_of_the_system(header: str) -> bool:
-    if _SYSTEM_FOLDER.match(header) or header.startswith("base/os/linux/"):
+    header = posixpath.normpath(header)
+    if _SYSTEM_FOLDER.match(header) or header.startswith("base/os/linux/") or header in ("csignal", *EXCEPTIONS):
         return True
     return "/" not in header and header.endswith(".h") and not (header in _PERMITTED or header.startswith("agg_"))
 
@@ -64,7 +66,7 @@ def find_problems(path: str, text: str) -> Iterator[str]:
     """
     if _TESTS.search(path):
         return
-    code = re.sub(r"//.*|/\*.*?\*/", "", text.replace("\\\n", " "))
+    code = re.sub(r"(?m)/\*(?:.|\n)*?\*/|//(?![^<\n]*>).*", "", re.sub(r"\\\r?\n", " ", text))
     for found in _INCLUDE.finditer(code):
         if _is_of_the_system(found[1]):
             yield f"{path}: expected a header of base/os, found the operating system's {found[1]}"
@@ -77,7 +79,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--root", type=Path, default=Path("."), help="top of the source tree")
     root = parser.parse_args().root
-    files = source_files(root, (".h", ".hpp", ".c", ".cc"), NO_COMPONENTS)
+    files = source_files(root, (".h", ".hh", ".hpp", ".inc", ".c", ".cc", ".cpp", ".cxx"), NO_COMPONENTS)
     found = {str(path): list(find_problems(str(path), (root / path).read_text("utf-8"))) for path in files}
     problems = [problem for path in found if not exception_of(path) for problem in found[path]]
     needed = {exception_of(path) for path in found if found[path]}

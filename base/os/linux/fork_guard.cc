@@ -41,6 +41,9 @@ Guarded& TheGuarded() {
   return *guarded;
 }
 
+// Forks count from the program's start on.
+[[maybe_unused]] const Guarded& kRegistered = TheGuarded();
+
 }  // namespace
 
 int OpenGuarded(const char* path) {

@@ -6,23 +6,38 @@
 
 #include <array>
 #include <cerrno>
+#include <cstdio>
+#include <cstdlib>
 #include <utility>
 
 #include "base/os/blocked_signals.h"
+#include "base/os/fork_guard.h"
 
 namespace tandem {
 
 LauncherWatch::LauncherWatch(int pipe_fd, std::function<void()> on_left,
                              std::function<void()> on_stuck)
-    : pipe_(pipe_fd),
+    : born_in_(ForkCount()),
+      pipe_(pipe_fd),
       stop_(eventfd(0, EFD_CLOEXEC)),
       on_left_(std::move(on_left)),
       on_stuck_(std::move(on_stuck)) {
+  if (!stop_.valid()) {
+    std::fputs(
+        "tandem: expected a file descriptor to watch the launcher with, found "
+        "none free; raise `ulimit -n`\n",
+        stderr);
+    std::abort();
+  }
   const BlockedSignals blocked;
   thread_ = std::thread([this] { Watch(); });
 }
 
 LauncherWatch::~LauncherWatch() {
+  if (born_in_ != ForkCount()) {
+    thread_.detach();
+    return;
+  }
   eventfd_write(stop_.get(), 1);
   thread_.join();
 }

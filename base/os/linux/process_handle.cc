@@ -55,7 +55,8 @@ InputWait WaitForInput(int handle, int64_t wait_ns) {
   pollfd input = {.fd = handle, .events = POLLIN, .revents = 0};
   const int found = ppoll(&input, 1, &wait, nullptr);
   if (found < 0 && errno == EINTR) return InputWait::kSignal;
-  return found > 0 ? InputWait::kReadable : InputWait::kTimedOut;
+  const bool readable = found > 0 && (input.revents & (POLLIN | POLLHUP)) != 0;
+  return readable ? InputWait::kReadable : InputWait::kTimedOut;
 }
 
 absl::StatusOr<ProcessHandle> ProcessHandle::Start(
@@ -85,7 +86,7 @@ absl::StatusOr<ProcessHandle> ProcessHandle::Start(
 std::string ProcessHandle::ReadFirstLine() {
   std::string line;
   char byte = 0;
-  while (line.size() < kLongestLine) {
+  while (line.size() <= kLongestLine) {
     const ssize_t count = read(output_.get(), &byte, 1);
     if (count < 0 && errno == EINTR) continue;
     if (count <= 0) return "";
@@ -100,7 +101,7 @@ std::string ProcessHandle::ReadFirstLine() {
 
 ProcessEnd ProcessHandle::Stop(double grace_secs) {
   const pid_t pid = std::exchange(id_, -1);
-  if (pid < 0) return {};
+  if (pid < 0 || born_in_ != ForkCount()) return {};
   kill(pid, SIGTERM);
   if (const auto end = WaitUntil(pid, Deadline::After(grace_secs))) return *end;
   kill(pid, SIGKILL);

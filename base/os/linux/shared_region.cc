@@ -22,6 +22,7 @@
 #include "absl/strings/strip.h"
 #include "base/error.h"
 #include "base/os/available_memory.h"
+#include "base/os/blocked_signals.h"
 #include "base/os/linux/open_above_standard_streams.h"
 #include "base/os/linux/region_paths.h"
 #include "base/printable.h"
@@ -115,7 +116,7 @@ absl::Status SharedRegion::CheckRoom(uint64_t bytes, const Texts& texts) {
         kSharedMemoryDir, errno);
   }
   const uint64_t available = uint64_t{shm.f_bavail} * shm.f_frsize;
-  if (bytes > available) {
+  if (bytes > available && shm.f_blocks > 0) {  // 0: without a limit
     return MakeError(
         ErrorCode::kOutOfSharedMemory,
         absl::StrCat(texts.what, " needs ", bytes, " bytes, ", available,
@@ -151,6 +152,8 @@ absl::StatusOr<SharedRegion> SharedRegion::Create(uint64_t bytes,
   if (fchmod(fd.get(), mode) != 0) {  // independent of the umask
     return MakeSystemError("fchmod", kSharedMemoryDir, errno);
   }
+  // Linux 6.1 reserves from the start again after each signal.
+  const BlockedSignals blocked;
   int error;
   do {
     error = posix_fallocate(fd.get(), 0, static_cast<off_t>(bytes));

@@ -42,6 +42,12 @@ void HandleStopSignals(void (*handler)(int signal)) {
 void EndBySignal(int number) {
   signal(number, SIG_DFL);
   raise(number);
+  sigset_t signals;
+  sigemptyset(&signals);
+  sigaddset(&signals, number);
+  pthread_sigmask(SIG_UNBLOCK, &signals, nullptr);
+  // The kernel keeps process 1 of a container from it.
+  _exit(128 + number);
 }
 
 std::string DescribeSignal(int number) {
