@@ -52,8 +52,13 @@ def _wheel_impl(ctx):
     args.add_all(["--file=%s=%s" % (path, file.path) for path, file in files.items()])
     args.add_all(["--licence=%s=%s" % (path, file.path) for path, file in licences.items()])
     args.add_all(["--library_folder=" + file.dirname for file in libraries])
+    environment = {}
+    if "TANDEM_ARM64_ROOT" in ctx.var:
+        environment["_PYTHON_HOST_PLATFORM"] = "linux-aarch64"  # what sysconfig returns
+        args.add(ctx.var["TANDEM_ARM64_ROOT"] + "/usr/lib/aarch64-linux-gnu", format = "--library_folder=%s")
     ctx.actions.run(
         arguments = [args],
+        env = environment,
         executable = ctx.executable._build_wheel,
         inputs = [ctx.file.pyproject, ctx.file.readme] + files.values() + licences.values() + libraries,
         mnemonic = "Wheel",

@@ -9,13 +9,28 @@ pytest_in() {  # pytest_in NAME ARGUMENT ...: in that environment of tools/extra
 }
 
 with_arm64() {  # with_arm64 TARGET ...
-  local targets=("$@") run
-  count=(--events "${scratch}/programs" --events "${scratch}/machine")
+  local targets=("$@") bin sdk run
+  count=(--events "${scratch}/programs" --events "${scratch}/machine" --checks "${scratch}/checks")
+  touch "${scratch}/checks"
   tools/setup --arm64
   ((${#targets[@]})) || targets=(//base/... //transport/... //program/grpc:peer_owner_test //tests/faults:every_access_test)
   bazel_test programs --config=arm64 -- "${targets[@]}"
   run="env TANDEM_ARM64_ROOT=$(tools/arm64 --root) ${root}/tools/arm64 --machine"
   bazel_test machine --config=arm64 --test_tag_filters=arm64_machine --run_under="${run}" --local_test_jobs=1 -- "${targets[@]}"
+  if (($# == 0)); then
+    echo '=== wheel: installs it in the ARM64 root, learns CartPole-v1; a program in C with the archive'
+    tools/wheels --arm64 --out "${scratch}/wheel"
+    build --config=arm64 //sdk
+    bin="$(tools/bazel info --config=arm64 bazel-bin)"
+    tar --extract --directory "${scratch}" --file "${bin}"/sdk/tandem-sdk-*-aarch64.tar.gz
+    sdk="$(echo "${scratch}"/tandem-sdk-*)"
+    aarch64-linux-gnu-gcc --sysroot="$(tools/arm64 --root)" -o "${scratch}/c_engine" "${sdk}/examples/c_engine/engine.c" \
+      -I"${sdk}/include" -L"${sdk}/lib" -ltandem -Wl,-rpath,"${sdk}/lib"
+    tools/arm64 python3 -m venv "${scratch}/venv"
+    tools/arm64 "${scratch}/venv/bin/pip" install --quiet --disable-pip-version-check "${scratch}"/wheel/*.whl
+    tools/arm64 "${scratch}/venv/bin/python" tests/wheel/learn_cart_pole.py "${scratch}/c_engine" | tee "${scratch}/checks" ||
+      count+=(--failed tests/wheel/learn_cart_pole.py)
+  fi
   "$(<tools/build/python_interpreter)" tools/testing/count_results.py "${count[@]}"
 }
 
