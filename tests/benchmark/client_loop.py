@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tests.benchmark.engine_process import Size
+from tests.benchmark.policies import compute
 from tests.benchmark.rows import Figures, us
 
 Floats = NDArray[np.float32]
@@ -61,7 +62,7 @@ def trivial_work(size: Size) -> Callable[[Floats, Results], None]:
     return work
 
 
-def measure_steps(step: Step, size: Size, exchanges: int, seconds: float) -> Figures:
+def measure_steps(step: Step, size: Size, exchanges: int, seconds: float, policy_secs: float = 0.0) -> Figures:
     """Measures exchanges.
 
     Args:
@@ -69,6 +70,7 @@ def measure_steps(step: Step, size: Size, exchanges: int, seconds: float) -> Fig
       size: The payload's size.
       exchanges: The greatest number of exchanges.
       seconds: The longest duration; at least ten exchanges are measured.
+      policy_secs: How long the client computes between two exchanges.
 
     Returns:
       Microseconds from the actions to the results, and to the end of reading the results.
@@ -107,6 +109,8 @@ def measure_steps(step: Step, size: Size, exchanges: int, seconds: float) -> Fig
             continue
         steps.append(answered - asked)
         cycles.append(read - asked)
+        if policy_secs:
+            compute(policy_secs)
         if len(steps) >= 10 and read >= end:
             break
     return figures_of_steps(steps, cycles)

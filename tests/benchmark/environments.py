@@ -11,7 +11,7 @@ import os
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import gymnasium
@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import tandem
+from tests.benchmark import policies
 from tests.benchmark.rows import Case, Figures, Row, Suite, Turn, turns
 
 _BATCHES = 64  # batches of actions, used repeatedly
@@ -38,15 +39,17 @@ class Cell:
       task: The task's name in Gymnasium.
       envs: The number of environments.
       threads: The number of threads that step the environments.
+      policy: What the trainer computes between two steps, for `policies.stepping`; "": nothing.
     """
 
     task: str
     envs: int
     threads: int = 2
+    policy: str = ""
 
     def __str__(self) -> str:
         """Formats the cell for titles."""
-        return f"{self.envs} {self.task}, {self.threads} threads"
+        return f"{self.envs} {self.task}, {self.threads} threads" + (f", after {self.policy}" if self.policy else "")
 
     @property
     def is_discrete(self) -> bool:
@@ -62,8 +65,10 @@ class Cell:
         return list(random.uniform(-bound, bound, (_BATCHES, self.envs, size)).astype(np.float32).astype(dtype))
 
 
-def _stepping(step: Callable[[Any], object], batches: Sequence[Any], envs: int) -> Turn:
+def _stepping(step: Callable[[Any], Any], batches: Sequence[Any], cell: Cell) -> Turn:
     """Warms a row up, and returns the function that runs a turn."""
+    if cell.policy:
+        return policies.stepping(step, batches, cell.policy)
     actions = itertools.cycle(batches)
     for _ in range(_WARM_UP_BATCHES):
         step(next(actions))
@@ -77,7 +82,7 @@ def _stepping(step: Callable[[Any], object], batches: Sequence[Any], envs: int) 
             batches += 1
             if (last := now()) >= end:
                 break
-        return _rate(batches, envs, last - began)
+        return _rate(batches, cell.envs, last - began)
 
     return turn
 
@@ -108,7 +113,7 @@ def _tandem(cell: Cell, wait: str, name: str) -> Iterator[Turn]:
         batches = cell.actions()
         if cell.is_discrete:
             batches = [batch.astype(np.float32)[:, None] for batch in batches]
-        step = _stepping(client.step, batches, cell.envs)
+        step = _stepping(client.step, batches, cell)
 
         def turn(seconds: float) -> Figures:
             before = client.stats()
@@ -126,7 +131,7 @@ def _make_vec(cell: Cell, name: str) -> Iterator[Turn]:
     with _client(cell, "adaptive", name) as client:
         envs = tandem.SharedMemoryVectorEnv(client)
         envs.reset(seed=0)
-        yield _stepping(envs.step, cell.actions(), cell.envs)
+        yield _stepping(envs.step, cell.actions(), cell)
 
 
 @contextlib.contextmanager
@@ -143,7 +148,7 @@ def _halves(cell: Cell, name: str) -> Iterator[Turn]:
             sent.append(True)
 
         sent: list[bool] = []
-        yield _stepping(step, cell.actions(), cell.envs)
+        yield _stepping(step, cell.actions(), cell)
         first.recv()
         second.recv()
 
@@ -185,7 +190,7 @@ def _peer(kind: str, cell: Cell, name: str) -> Iterator[Turn]:
             yield _envpool_async(envs, actions, cell)
         else:
             envs.reset()
-            yield _stepping(envs.step, actions, cell.envs)
+            yield _stepping(envs.step, actions, cell)
     finally:
         envs.close()
 
@@ -199,7 +204,7 @@ def _envpool_async(envs: Any, actions: Sequence[Any], cell: Cell) -> Turn:
         for _ in range(2):
             envs.send(batch, envs.recv()[4]["env_id"])
 
-    return _stepping(step, [np.ascontiguousarray(batch[:half]) for batch in actions], cell.envs)
+    return _stepping(step, [np.ascontiguousarray(batch[:half]) for batch in actions], cell)
 
 
 def _rows(cell: Cell, against: str) -> dict[str, Row]:
@@ -238,6 +243,10 @@ def _mujoco_cases() -> Iterator[Case]:
 def _make_vec_cases() -> Iterator[Case]:
     for cell in (Cell("CartPole-v1", 1), Cell("CartPole-v1", 64), Cell("HalfCheetah-v5", 64), Cell("Ant-v5", 64)):
         yield _case(cell, "make_vec tandem envpool gymnasium_sync gymnasium_async", "make_vec", "us")
+    for cell in (Cell("CartPole-v1", 16, threads=1), Cell("HalfCheetah-v5", 8), Cell("HalfCheetah-v5", 64)):
+        for policy in policies.ALL:
+            after = replace(cell, policy=policy)
+            yield _case(after, "make_vec tandem envpool gymnasium_sync", "make_vec", "p50 us", quick=False)
 
 
 _START = Cell("HalfCheetah-v5", 64)

@@ -15,7 +15,7 @@ import os
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from multiprocessing.connection import Connection
 from typing import Any
 
@@ -26,7 +26,7 @@ from gymnasium.vector import AsyncVectorEnv, AutoresetMode
 from gymnasium.wrappers import AtariPreprocessing, FrameStackObservation
 
 import tandem
-from tests.benchmark import waiting_environments
+from tests.benchmark import policies, waiting_environments
 from tests.benchmark.rows import Case, Figures, Row, Suite, Turn
 
 _BATCHES = 64  # batches of actions, used repeatedly
@@ -57,15 +57,18 @@ class Cell:
       name: An id of Gymnasium, or "nothing" for Null. Atari's images are 84 x 84, the last four in a stack.
       each: The number of environments of each worker.
       workers: The number of workers.
+      policy: What the trainer computes between two steps, for `policies.stepping`; "": nothing.
     """
 
     name: str
     each: int
     workers: int = 2
+    policy: str = ""
 
     def __str__(self) -> str:
         """Formats the cell for titles."""
-        return f"{self.workers} workers with {self.each} {self.name} each"
+        text = f"{self.workers} workers with {self.each} {self.name} each"
+        return text + (f", after {self.policy}" if self.policy else "")
 
     @property
     def envs(self) -> int:
@@ -98,7 +101,9 @@ def _rate(envs: int, steps: float, secs: float) -> Figures:
     return {"us": 1e6 * secs / steps, "K steps/s": steps * envs / secs / 1e3}
 
 
-def _stepping(step: Callable[[Any], object], cell: Cell) -> Turn:
+def _stepping(step: Callable[[Any], Any], cell: Cell) -> Turn:
+    if cell.policy:
+        return policies.stepping(step, cell.actions(cell.envs), cell.policy)
     actions = itertools.cycle(cell.actions(cell.envs))
 
     def turn(seconds: float) -> Figures:
@@ -285,6 +290,17 @@ def _sketch(cell: Cell, name: str) -> Iterator[Turn]:
             os.close(fd)
 
 
+def _cases_after_a_policy() -> Iterator[Case]:
+    for cell in (Cell("CartPole-v1", 16), Cell("HalfCheetah-v5", 4)):
+        for policy in policies.ALL:
+            after = replace(cell, policy=policy)
+            rows = [
+                row for row in _case(after, quick=False).rows if row.key in ("workers", "sketch", "gymnasium_async")
+            ]
+            against = [replace(row, against=("workers",)) for row in rows]
+            yield Case(str(after), against, ("p50 us",), quick=False)
+
+
 def _case(cell: Cell, quick: bool) -> Case:
     def row(key: str, label: str, opened: Callable[..., AbstractContextManager[Turn]], python: str = "") -> Row:
         python = "environments" if cell.is_atari else python
@@ -319,7 +335,11 @@ SUITES = {
     "workers": Suite(
         "workers",
         "environments in Python, compared with a bare loop, a sketch in plain Python, and other programs",
-        [*(_case(cell, quick=cell == _CELLS[1]) for cell in _CELLS), *waiting_environments.cases()],
+        [
+            *(_case(cell, quick=cell == _CELLS[1]) for cell in _CELLS),
+            *_cases_after_a_policy(),
+            *waiting_environments.cases(),
+        ],
         __name__,
         stays_open=True,
     )

@@ -39,6 +39,8 @@ ABSL_FLAG(uint32_t, act, 1, "floats of an action");
 ABSL_FLAG(int, exchanges, 1000, "exchanges to measure");
 ABSL_FLAG(double, seconds, 2.0,
           "time limit of the measurement; ten exchanges are measured at least");
+ABSL_FLAG(double, policy_secs, 0.0,
+          "time that the client computes between two exchanges");
 ABSL_FLAG(std::string, region, "",
           "name of the region, or of gRPC's socket; empty: a unique one");
 ABSL_FLAG(bool, serve, false, "serve the row's engine until SIGTERM");
@@ -82,6 +84,7 @@ void Measure(Row& row, const Size& size) {
     }
   }
   const int exchanges = absl::GetFlag(FLAGS_exchanges);
+  const double policy_secs = absl::GetFlag(FLAGS_policy_secs);
   std::vector<int64_t> steps;
   std::vector<int64_t> cycles;
   steps.reserve(static_cast<size_t>(exchanges));
@@ -115,6 +118,9 @@ void Measure(Row& row, const Size& size) {
     if (i < 0) continue;
     steps.push_back(answered - asked);
     cycles.push_back(read - asked);
+    const Deadline computed = Deadline::After(policy_secs);
+    while (policy_secs > 0 && !computed.PassedAt(MonotonicNanos())) {
+    }
     if (i >= 10 && end.PassedAt(read)) break;
   }
   Require(std::isfinite(sum), "expected finite results");

@@ -5,6 +5,7 @@ import os
 import subprocess
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -22,17 +23,19 @@ _BUSY_EXCHANGES = 200_000
 Connect = Callable[[Size, str], AbstractContextManager[Step]]
 
 
-def _cpp(row: str, size: Size, exchanges: int, name: str, seconds: float) -> Figures:
+def _cpp(row: str, size: Size, exchanges: int, policy_secs: float, name: str, seconds: float) -> Figures:
     """Measures a row of round_trip."""
     options = [f"--row={row}", *size.flags(), f"--exchanges={exchanges}", f"--seconds={seconds}", f"--region={name}"]
+    if policy_secs:
+        options.append(f"--policy_secs={policy_secs}")
     printed = subprocess.run([str(ROUND_TRIP), *options], stdout=subprocess.PIPE, check=True).stdout
     return figures_of_steps(*np.frombuffer(printed, np.int64).reshape(2, -1))
 
 
-def _python(connect: Connect, size: Size, exchanges: int, name: str, seconds: float) -> Figures:
+def _python(connect: Connect, size: Size, exchanges: int, policy_secs: float, name: str, seconds: float) -> Figures:
     """Measures a client in Python."""
     with connect(size, name) as step:
-        return measure_steps(step, size, exchanges, seconds)
+        return measure_steps(step, size, exchanges, seconds, policy_secs)
 
 
 @contextlib.contextmanager
@@ -57,12 +60,12 @@ def _over_make_vec(size: Size, name: str) -> Iterator[Step]:
             envs.close()
 
 
-def _rows(size: Size, exchanges: int = _EXCHANGES) -> list[Row]:
+def _rows(size: Size, exchanges: int = _EXCHANGES, policy_secs: float = 0.0) -> list[Row]:
     def cpp(key: str, label: str) -> Row:
-        return Row(key, label, turns(_cpp, key, size, exchanges), ("spin",))
+        return Row(key, label, turns(_cpp, key, size, exchanges, policy_secs), ("spin",))
 
     def python(key: str, label: str, connect: Connect, environment: str = "") -> Row:
-        opened = turns(_python, connect, size, exchanges)
+        opened = turns(_python, connect, size, exchanges, policy_secs)
         return Row(f"python_{key}", label, opened, ("spin",), environment)
 
     found = [
@@ -122,6 +125,16 @@ def _busy_rows(size: Size) -> Iterator[Row]:
             yield Row(row.key, row.label, row.open, others)
 
 
+def _cases_after_a_policy() -> Iterator[Case]:
+    keys = ("futex", "host_adaptive", "host_block", "python_adaptive", "python_make_vec", "python_pipe")
+    for size in (SMALL, MEDIUM):
+        for policy in ("0.1 ms", "1 ms", "10 ms"):
+            found = {row.key: row for row in _rows(size, policy_secs=float(policy.removesuffix(" ms")) / 1e3)}
+            bound = replace(_on_one_core(found["futex"]), key="one_core", label="futex, C++, both sides on one core")
+            rows = [replace(row, against=("one_core",)) for row in (bound, *(found[key] for key in keys))]
+            yield Case(f"{size}, after {policy}", rows, ("p50 us",), quick=False)
+
+
 def _busy_cases() -> Iterator[Case]:
     ratios = ("mean us", "p50 us", "p99 us")
     for size in (SMALL, MEDIUM):
@@ -129,6 +142,10 @@ def _busy_cases() -> Iterator[Case]:
             title = f"{size}, {busy} busy processes; adaptive by the better of spin and block"
             yield Case(title, list(_busy_rows(size)), ratios, around=partial(_busy_processes, busy))
         yield Case(f"{size}, both sides on one core", [_on_one_core(row) for row in _busy_rows(size)], ratios)
+    for busy in (1, 2):
+        rows = [row for row in _rows(MEDIUM, policy_secs=0.001) if row.key in ("host_adaptive", "python_adaptive")]
+        around = partial(_busy_processes, busy)
+        yield Case(f"{MEDIUM}, after 1 ms, {busy} busy processes", rows, ratios, around=around, quick=False)
 
 
 SUITES = {
@@ -137,7 +154,13 @@ SUITES = {
         Suite(
             "steps",
             "the step round trip on an idle machine, compared with a bare spin and with other programs",
-            [Case(f"{size}, the step round trip", _rows(size), ("p50 us",), "spin") for size in (SMALL, MEDIUM, LARGE)],
+            [
+                *(
+                    Case(f"{size}, the step round trip", _rows(size), ("p50 us",), "spin")
+                    for size in (SMALL, MEDIUM, LARGE)
+                ),
+                *_cases_after_a_policy(),
+            ],
             __name__,
         ),
         Suite(

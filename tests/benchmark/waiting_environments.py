@@ -16,6 +16,7 @@ import gymnasium
 import numpy as np
 
 import tandem
+from tests.benchmark import policies
 from tests.benchmark.rows import Case, Figures, Row, Turn
 
 _ENVS = 16
@@ -62,13 +63,6 @@ def _waiting(skewed: bool, **options: Any) -> Iterator[Any]:
         envs.close()
 
 
-def _policy(secs: float) -> None:
-    """Computes for some seconds."""
-    until = time.perf_counter() + secs
-    while time.perf_counter() < until:
-        pass
-
-
 def _repeated(cycle: Callable[[], int]) -> Turn:
     """Returns a turn that repeats a function; the function returns the number of environments that it has stepped."""
 
@@ -90,7 +84,7 @@ def _lock_step(skewed: bool, policy_secs: float, name: str) -> Iterator[Turn]:
 
         def cycle() -> int:
             envs.step(actions)
-            _policy(policy_secs)
+            policies.compute(policy_secs)
             return _ENVS
 
         yield _repeated(cycle)
@@ -107,7 +101,7 @@ def _halves(name: str) -> Iterator[Turn]:
         def cycle() -> int:
             half = next(halves)
             envs.recv(half=half)
-            _policy(_HALF_SECS)
+            policies.compute(_HALF_SECS)
             envs.send(actions, half=half)
             return _ENVS // 2
 
@@ -144,7 +138,7 @@ def _idle(name: str) -> Iterator[Turn]:
             for _ in range(3):
                 envs.step(np.zeros(_IDLE_ENVS, np.int64))
             before = {pid: _cpu_secs(pid) for pid in pids}
-            _policy(seconds)
+            policies.compute(seconds)
             used = [_cpu_secs(pid) - before[pid] for pid in pids]
             return {"% of a core, greatest of the processes": 100 * max(used) / seconds}
 
