@@ -265,7 +265,10 @@ struct LrbcHeader {
   // Writers attendants; reader engine. Any attendant has written into its slot
   // or ring: each adds 1.
   SharedWord<uint32_t> attendant_bell;
-  uint8_t reserved_1044[108];
+  // 1 + the core of the thread that asked last and waits for the results; 0:
+  // unknown, or it computes meanwhile.
+  SharedWord<uint32_t> client_core;
+  uint8_t reserved_1048[104];
 
   // Writer engine; reader client.
   SharedWord<uint32_t> attach_ack;  // the request that the engine acknowledged
@@ -282,7 +285,9 @@ struct LrbcHeader {
   SharedWord<uint32_t> engine_doorbell;
   uint8_t reserved_1412[124];
   SharedWord<uint32_t> engine_sleepers;
-  uint8_t reserved_1540[124];
+  // 1 + the core on which the engine sleeps, since it is the client's; 0: none.
+  SharedWord<uint32_t> engine_core;
+  uint8_t reserved_1544[120];
   SharedWord<uint32_t> client_doorbell;
   uint8_t reserved_1668[124];
   SharedWord<uint32_t> client_sleepers;
