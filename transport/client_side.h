@@ -115,9 +115,8 @@ class ClientSide final : public RpcSide {
   //  - kClientClosed: the client is closed, or the last Reconnect failed.
   //  - kForkedChild, kConcurrentUse.
   // In case of an error, nothing is sent. Never blocks or allocates. Makes a
-  // system call only to wake an engine that sleeps. `waits_next`: Recv follows
-  // at once, so that the engine may use this thread's core, as for Step.
-  ErrorCode Send(std::span<const float> actions, bool waits_next = false);
+  // system call only to wake an engine that sleeps.
+  ErrorCode Send(std::span<const float> actions);
 
   // Requests a step of the environments `env_ids` only; the rows of all others
   // stay as they are, and their reset flags are dropped. `actions` has a row

@@ -20,26 +20,6 @@ namespace tandem {
 // Lets another thread run that waits for this core.
 void YieldCore();
 
-// Returns the core on which the calling thread runs; -1: unknown. No system
-// call with glibc 2.35 and newer.
-int CurrentCore();
-
-// Moves the calling thread to one core of those on which it may run. Its
-// destructor restores these, unless another program has changed them meanwhile.
-// Each makes two system calls.
-class OnCore {
- public:
-  explicit OnCore(int core);
-  ~OnCore();
-  OnCore(const OnCore&) = delete;
-  OnCore& operator=(const OnCore&) = delete;
-  bool moved() const { return core_ >= 0; }
-
- private:
-  [[maybe_unused]] alignas(8) std::byte before_[128];  // the cores
-  int core_;                                           // -1: none
-};
-
 // Whether the scheduler leaves the calling thread on its core while it runs.
 bool IsRealTimeThread();
 

@@ -158,11 +158,11 @@ PyObject* NativeClient::Step(py::handle actions) {
 
 void NativeClient::Send(py::handle actions) { Post(Checked(actions)); }
 
-void NativeClient::Post(std::span<const float> actions, bool waits_next) {
+void NativeClient::Post(std::span<const float> actions) {
   const InCall in_call(this);
   ExpectNoLanes();
   AwaitGpuReaders();
-  const ErrorCode code = client_.Send(actions, waits_next);
+  const ErrorCode code = client_.Send(actions);
   if (code != ErrorCode::kOk) RaiseCode(code);
 }
 

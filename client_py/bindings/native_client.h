@@ -51,7 +51,7 @@ class NativeClient {
   void Send(pybind11::handle actions);
   pybind11::tuple Recv(std::optional<double> timeout_secs);
   // The two halves of Step, for float32[num_envs * act_size], without a tuple.
-  void Post(std::span<const float> actions, bool waits_next = false);
+  void Post(std::span<const float> actions);
   void Await(double timeout_secs);
   // Sends the region's own actions, of these environments only.
   void PostChosen(std::span<const int64_t> env_ids);

@@ -165,11 +165,11 @@ void VectorStep::AddColumns(const py::sequence& rows) {
 }
 
 py::object VectorStep::Step(py::handle actions) {
-  Begin(actions, /*waits_next=*/true);
+  Send(actions);
   return Recv();
 }
 
-void VectorStep::Begin(py::handle actions, bool waits_next) {
+void VectorStep::Send(py::handle actions) {
   TakeActions(actions);
   // Reads the flags before the exchange: the engine changes them afterwards.
   Mask resetting;
@@ -177,7 +177,7 @@ void VectorStep::Begin(py::handle actions, bool waits_next) {
       (!columns_.empty() || autoreset_ == AutoresetMode::kDisabled)) {
     resetting = ResetByNextStep({});
   }
-  client_->Post(writes_actions_ ? arrays().actions : taken_, waits_next);
+  client_->Post(writes_actions_ ? arrays().actions : taken_);
   Sent(std::move(resetting));
 }
 

@@ -64,7 +64,7 @@ class VectorStep {
 
   // Does Send, then Recv.
   pybind11::object Step(pybind11::handle actions);
-  void Send(pybind11::handle actions) { Begin(actions, /*waits_next=*/false); }
+  void Send(pybind11::handle actions);
   // Steps these environments only, with the region's own actions, which the
   // caller has written. Recv then returns the rows of all environments.
   void SendChosen(const std::vector<int64_t>& env_ids);
@@ -79,7 +79,6 @@ class VectorStep {
   pybind11::object ResetResults();
 
  private:
-  void Begin(pybind11::handle actions, bool waits_next);
   using Mask = std::vector<uint8_t>;
   struct InfoColumns {
     pybind11::str name;

@@ -265,10 +265,7 @@ struct LrbcHeader {
   // Writers attendants; reader engine. Any attendant has written into its slot
   // or ring: each adds 1.
   SharedWord<uint32_t> attendant_bell;
-  // 1 + the core of the thread that asked last and waits for the results; 0:
-  // unknown, or it computes meanwhile.
-  SharedWord<uint32_t> client_core;
-  uint8_t reserved_1048[104];
+  uint8_t reserved_1044[108];
 
   // Writer engine; reader client.
   SharedWord<uint32_t> attach_ack;  // the request that the engine acknowledged
@@ -285,9 +282,7 @@ struct LrbcHeader {
   SharedWord<uint32_t> engine_doorbell;
   uint8_t reserved_1412[124];
   SharedWord<uint32_t> engine_sleepers;
-  // 1 + the core on which the engine sleeps, since it is the client's; 0: none.
-  SharedWord<uint32_t> engine_core;
-  uint8_t reserved_1544[120];
+  uint8_t reserved_1540[124];
   SharedWord<uint32_t> client_doorbell;
   uint8_t reserved_1668[124];
   SharedWord<uint32_t> client_sleepers;

@@ -173,7 +173,6 @@ struct ClientCore {
     size_t open_lanes = 0;
     int64_t failed_lane_of = -1;  // the worker of the last kEnvFailed; -1: none
 
-    bool engine_shares_core = false;  // in the exchange in progress
     int64_t sent_at_ns = 0;
     int64_t received_at_ns = 0;
     StepTimesSnapshot engine_steps_at_attach = {};
@@ -181,7 +180,6 @@ struct ClientCore {
     // another.
     SharedWord<uint64_t> exchanges{};
     SharedWord<uint64_t> policy_ns{};
-    SharedWord<uint64_t> shared_cores{};  // exchanges on the engine's core
   };
   // A call, which refuses those of other threads.
   class InUse {
@@ -254,10 +252,8 @@ struct ClientCore {
   // Sets no flag in case of an error.
   ErrorCode FlagResets(std::span<const int64_t> env_ids,
                        std::span<const std::optional<uint64_t>> seeds);
-  // `waits`: the caller waits for the results at once.
-  ErrorCode PostActions(std::span<const float> actions, bool waits);
-  void Post(ExchangeKind kind, bool waits);
-  void WakeEngine(bool waits);
+  ErrorCode PostActions(std::span<const float> actions);
+  void Post(ExchangeKind kind);
 
   bool HasResults() const;
   // Whether the worker has the results of its open lane.

@@ -9,7 +9,6 @@
 #include "absl/strings/str_cat.h"
 #include "base/error.h"
 #include "base/os/fork_guard.h"
-#include "base/os/machine.h"
 #include "base/os/process_handle.h"
 #include "schema/layout/phase_word.h"
 #include "schema/layout/ring_header.h"
@@ -148,7 +147,7 @@ ErrorCode ClientCore::MaySend() const {
              : lost_to;
 }
 
-ErrorCode ClientCore::PostActions(std::span<const float> actions, bool waits) {
+ErrorCode ClientCore::PostActions(std::span<const float> actions) {
   if (const ErrorCode code = MaySend(); code != ErrorCode::kOk) return code;
   if (actions.size() != session.arrays.actions.size() || !AllFinite(actions)) {
     return CheckActions(actions, session.arrays.num_envs);  // for Explain
@@ -158,7 +157,7 @@ ErrorCode ClientCore::PostActions(std::span<const float> actions, bool waits) {
     std::memmove(session.arrays.actions.data(), actions.data(),
                  actions.size_bytes());
   }
-  Post(ExchangeKind::kStep, waits);
+  Post(ExchangeKind::kStep);
   return ErrorCode::kOk;
 }
 
@@ -207,7 +206,7 @@ ErrorCode ClientCore::FlagResets(
   return ErrorCode::kOk;
 }
 
-void ClientCore::Post(ExchangeKind kind, bool waits) {
+void ClientCore::Post(ExchangeKind kind) {
   LrbcHeader* const shared = header();
   // relaxed: action_seq publishes it.
   StoreIfOther(&shared->exchange_kind, static_cast<uint32_t>(kind));
@@ -215,24 +214,11 @@ void ClientCore::Post(ExchangeKind kind, bool waits) {
   shared->action_seq.store(session.seq + 1, std::memory_order_release);
   // An engine that spins runs already; the statistics are updated in parallel.
   session.sent_at_ns = session.waiter.NowNs();
-  session.engine_shares_core = false;
-  if (session.engine_bell.AnyWaiting()) WakeEngine(waits);
+  session.engine_bell.NotifyIfWaiting();
   AddTo(&session.policy_ns,
         static_cast<uint64_t>(session.sent_at_ns - session.received_at_ns));
   SetPhase(Phase::kWaiting, session.sent_at_ns);
   Become(State::kPending);
-}
-
-// Not inline: an engine that spins needs no wake.
-[[gnu::noinline]] void ClientCore::WakeEngine(bool waits) {
-  LrbcHeader* const shared = header();
-  const uint32_t core = static_cast<uint32_t>(CurrentCore() + 1);
-  // relaxed: hints, for the engine's next sleep and for our wait.
-  StoreIfOther(&shared->client_core, waits ? core : 0);
-  session.engine_shares_core =
-      waits && core != 0 &&
-      shared->engine_core.load(std::memory_order_relaxed) == core;
-  session.engine_bell.NotifyAll();
 }
 
 ErrorCode ClientCore::AwaitResults(Deadline deadline,
@@ -240,9 +226,8 @@ ErrorCode ClientCore::AwaitResults(Deadline deadline,
   LrbcHeader* const shared = header();
   ClientWatch watch(session.region, options.interrupted, session.seq,
                     /*judges_frames=*/true, on_long_wait);
-  ErrorCode code = session.waiter.Until(
-      [this] { return HasResults(); }, deadline, watch,
-      session.engine_shares_core ? WaitStart::kSleeps : WaitStart::kAsLearned);
+  ErrorCode code =
+      session.waiter.Until([this] { return HasResults(); }, deadline, watch);
   if (code != ErrorCode::kOk) {
     if (code == ErrorCode::kStepTimeout) {
       code = AwaitPause([this] { return HasResults(); }, deadline, watch);
@@ -314,11 +299,10 @@ ClientSide::~ClientSide() {
   if (core_ != nullptr) core_->Leave();
 }
 
-ErrorCode ClientSide::Send(std::span<const float> actions, bool waits_next) {
+ErrorCode ClientSide::Send(std::span<const float> actions) {
   ClientCore& c = *core_;
   const ClientCore::InUse in_use(c);
-  return in_use.refused() ? c.Refusal()
-                          : c.PostActions(actions, waits_next);
+  return in_use.refused() ? c.Refusal() : c.PostActions(actions);
 }
 
 ErrorCode ClientSide::Step(std::span<const float> actions, double timeout_secs,
@@ -326,7 +310,7 @@ ErrorCode ClientSide::Step(std::span<const float> actions, double timeout_secs,
   ClientCore& c = *core_;
   const ClientCore::InUse in_use(c);
   if (in_use.refused()) return c.Refusal();
-  const ErrorCode code = c.PostActions(actions, /*waits=*/true);
+  const ErrorCode code = c.PostActions(actions);
   if (code != ErrorCode::kOk) return code;
   return c.AwaitResults(Deadline::After(timeout_secs, c.session.sent_at_ns),
                         on_long_wait);
@@ -369,7 +353,7 @@ ErrorCode ClientSide::Send(std::span<const float> actions,
   for (size_t env = 0; env < chosen_envs.size(); ++env) {
     if (chosen_envs[env] == 0) arrays.resets[env] = kSkip;
   }
-  c.Post(ExchangeKind::kStep, /*waits=*/false);
+  c.Post(ExchangeKind::kStep);
   return ErrorCode::kOk;
 }
 
@@ -381,7 +365,7 @@ ErrorCode ClientSide::SendReset(
   if (in_use.refused()) return c.Refusal();
   if (const ErrorCode code = c.MaySend(); code != ErrorCode::kOk) return code;
   const ErrorCode code = c.FlagResets(env_ids, seeds);
-  if (code == ErrorCode::kOk) c.Post(ExchangeKind::kResetOnly, /*waits=*/false);
+  if (code == ErrorCode::kOk) c.Post(ExchangeKind::kResetOnly);
   return code;
 }
 

@@ -25,9 +25,6 @@ OwnerSide::State::State(OwnedRegion owned, WaitStrategy wait)
       ring_bytes(header->cmd_ring_size),
       has_frames(!region.frame_ring().empty()),
       has_workers(HasWorkers(*header)) {
-  if (!has_workers) {
-    waiter.ShareCore(&header->client_core, &header->engine_core);
-  }
   if ((header->feature_bits & kFeatureAttendants) == 0) return;
   attendants_offset = header->attendants_offset;
   attendant_slots = region.mapping()->At<std::byte>(attendants_offset);

@@ -21,8 +21,6 @@
 #include "base/os/machine.h"
 #include "base/os/tick_clock.h"
 #include "schema/layout/error_codes.h"
-#include "schema/layout/shared_word.h"
-#include "transport/wait/core_sharing.h"
 #include "transport/wait/doorbell.h"
 #include "transport/wait/relax.h"
 #include "transport/wait/spin_budget.h"
@@ -53,14 +51,6 @@ struct WaitMachine {
   static bool IsRealTime() { return IsRealTimeThread(); }
   // Whether the calling thread may run on more than one core.
   static bool MayMigrate() { return AllowedCores() != 1; }
-  // Puts the calling thread on one core while it exists.
-  using Placement = OnCore;
-};
-
-// How a wait begins.
-enum class WaitStart : uint8_t {
-  kAsLearned,  // as the strategy says
-  kSleeps,     // the peer needs this core to answer; nothing is learned
 };
 
 // Not thread-safe. No call allocates. A spin makes no system call, except for
@@ -78,17 +68,7 @@ class BasicWaiter {
   // `ready` runs many times, and not again once it was true; it must load with
   // acquire.
   template <typename Ready>
-  ErrorCode Until(Ready ready, Deadline deadline, WaitWatch& watch,
-                  WaitStart begin = WaitStart::kAsLearned);
-
-  // From now on sleeps between two requests on the core that `peer_core` names,
-  // a number plus 1, if that pays (CoreSharing); 0: none. `own_core` tells the
-  // peer the same number then, otherwise 0. Both outlive this object.
-  void ShareCore(const SharedWord<uint32_t>* peer_core,
-                 SharedWord<uint32_t>* own_core) {
-    peer_core_ = peer_core;
-    own_core_ = own_core;
-  }
+  ErrorCode Until(Ready ready, Deadline deadline, WaitWatch& watch);
 
   // When the last Until's condition came, by the waiter's clock: a poll or two
   // early if that was while it spun. After a sleep, or if it held before: now.
@@ -122,11 +102,8 @@ class BasicWaiter {
   // long.
   static constexpr int64_t kShortestSleepNs = 50'000;
   static constexpr int64_t kLongestSleepNs = 10'000'000;
-  // A peer that is away for longer need not come back on the same core.
-  static constexpr int64_t kSharesForNs = 100'000'000;
 
   int64_t SpinNs() {
-    if (sharing_.on()) return 0;
     if (strategy_ == WaitStrategy::kSpin) return Deadline::Infinite().at_ns();
     return strategy_ == WaitStrategy::kAdaptive ? budget_.ForThisWait() : 0;
   }
@@ -142,17 +119,7 @@ class BasicWaiter {
   }
   template <typename Ready>
   ErrorCode LongUntil(Ready ready, Deadline deadline, WaitWatch& watch,
-                      int64_t start, int64_t now, int64_t spin_ns,
-                      WaitStart begin);
-  // Sleeps on the bell, on the peer's core if that pays.
-  template <typename Ready>
-  Doorbell::Wake Sleep(Ready ready, int64_t slice_ns, int64_t waited_ns);
-  // A wait has ended with what it waited for.
-  void Waited(int64_t length_ns, bool slept) {
-    if (peer_core_ != nullptr && sharing_.Waited(length_ns, slept)) {
-      budget_.ProbeNext();
-    }
-  }
+                      int64_t start, int64_t now, int64_t spin_ns);
 
   typename Machine::Bell bell_;
   WaitStrategy strategy_;
@@ -161,9 +128,6 @@ class BasicWaiter {
   int yielded_answers_ = 0;    // that came during a yield, in a row
   bool peer_notifies_ = true;  // as the last sleep that ended well showed
   int64_t came_at_ns_ = 0;     // 0: unknown
-  const SharedWord<uint32_t>* peer_core_ = nullptr;  // null: shares no core
-  SharedWord<uint32_t>* own_core_ = nullptr;
-  CoreSharing sharing_;
   // Begin of the first of the waits that have timed out since the last answer,
   // sleep or IsRealTime; 0: none.
   int64_t unanswered_from_ns_ = 0;
@@ -180,7 +144,7 @@ using Waiter = BasicWaiter<WaitMachine>;
 template <typename Machine>
 template <typename Ready>
 ErrorCode BasicWaiter<Machine>::Until(Ready ready, Deadline deadline,
-                                      WaitWatch& watch, WaitStart begin) {
+                                      WaitWatch& watch) {
   came_at_ns_ = 0;
   if (ready()) {
     unanswered_from_ns_ = 0;
@@ -191,39 +155,18 @@ ErrorCode BasicWaiter<Machine>::Until(Ready ready, Deadline deadline,
   if (deadline.PassedAt(start)) {
     return ready() ? ErrorCode::kOk : ErrorCode::kStepTimeout;
   }
-  const int64_t spin_ns =
-      begin == WaitStart::kSleeps && strategy_ != WaitStrategy::kSpin
-          ? 0
-          : std::min(SpinNs(), deadline.at_ns() - start);
+  const int64_t spin_ns = std::min(SpinNs(), deadline.at_ns() - start);
   const int64_t quick_ns = std::min(spin_ns, WaitWatch::kQuickNs);
   int64_t now = start;
   for (; now - start < quick_ns; now = clock_.Nanos()) {
     if (ready()) {
       Hit(now - start, /*yielded=*/false);
-      Waited(now - start, /*slept=*/false);
       came_at_ns_ = now;
       unanswered_from_ns_ = 0;
       return ErrorCode::kOk;
     }
   }
-  return LongUntil(ready, deadline, watch, start, now, spin_ns, begin);
-}
-
-template <typename Machine>
-template <typename Ready>
-Doorbell::Wake BasicWaiter<Machine>::Sleep(Ready ready, int64_t slice_ns,
-                                           int64_t waited_ns) {
-  // relaxed: a hint.
-  const uint32_t core = sharing_.on() && waited_ns < kSharesForNs
-                            ? peer_core_->load(std::memory_order_relaxed)
-                            : 0;
-  if (core == 0) {
-    if (own_core_ != nullptr) StoreIfOther(own_core_, 0);
-    return bell_.SleepUnless(ready, slice_ns);
-  }
-  const typename Machine::Placement placed(static_cast<int>(core - 1));
-  StoreIfOther(own_core_, placed.moved() ? core : 0);
-  return bell_.SleepUnless(ready, slice_ns);
+  return LongUntil(ready, deadline, watch, start, now, spin_ns);
 }
 
 // Spins on with pauses and yields, or sleeps.
@@ -231,7 +174,7 @@ template <typename Machine>
 template <typename Ready>
 [[gnu::noinline]] ErrorCode BasicWaiter<Machine>::LongUntil(
     Ready ready, Deadline deadline, WaitWatch& watch, int64_t start,
-    int64_t now, int64_t spin_ns, WaitStart begin) {
+    int64_t now, int64_t spin_ns) {
   bool told = false;
   bool spinning = spin_ns > 0;
   bool yielded = false;
@@ -280,17 +223,12 @@ template <typename Ready>
           peer_notifies_
               ? kLongestSleepNs
               : std::clamp(now - start, kShortestSleepNs, kLongestSleepNs);
-      const Doorbell::Wake wake =
-          Sleep(ready, std::clamp<int64_t>(deadline.at_ns() - now, 0, slice),
-                now - start);
+      const Doorbell::Wake wake = bell_.SleepUnless(
+          ready, std::clamp<int64_t>(deadline.at_ns() - now, 0, slice));
       if (wake == Doorbell::Wake::kReady) return ErrorCode::kOk;
       if (ready()) {
         peer_notifies_ = wake == Doorbell::Wake::kNotified;
-        const int64_t waited_ns = clock_.Nanos() - start;
-        if (spin_ns == 0 && begin != WaitStart::kSleeps && !sharing_.on()) {
-          budget_.Slept(waited_ns);
-        }
-        Waited(waited_ns, /*slept=*/true);
+        if (spin_ns == 0) budget_.Slept(clock_.Nanos() - start);
         return ErrorCode::kOk;
       }
       interrupted = wake == Doorbell::Wake::kSignal;

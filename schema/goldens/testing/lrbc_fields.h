@@ -147,9 +147,7 @@
   FIELD(                                                                       \
       attendant_bell, "attendants",                                            \
       "calls of any attendant so far; tells the engine to look at the slots")  \
-  FIELD(client_core, "client",                                                 \
-        "1 + the core of the thread that waits for results; 0: unknown")       \
-  RESERVED(reserved_1048)                                                      \
+  RESERVED(reserved_1044)                                                      \
   FIELD(attach_ack, "engine", "the hello that the engine welcomed")            \
   FIELD(exchange_status, "engine",                                             \
         "error code of the exchange; published by frame_seq")                  \
@@ -165,9 +163,7 @@
   RESERVED(reserved_1412)                                                      \
   FIELD(engine_sleepers, "engine",                                             \
         "how many of its threads sleep, or are about to")                      \
-  FIELD(engine_core, "engine",                                                 \
-        "1 + the core on which the engine sleeps as the client's; 0: none")    \
-  RESERVED(reserved_1544)                                                      \
+  RESERVED(reserved_1540)                                                      \
   FIELD(client_doorbell, "engine",                                             \
         "rings so far; the futex that the client sleeps on")                   \
   RESERVED(reserved_1668)                                                      \
