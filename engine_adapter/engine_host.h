@@ -73,6 +73,9 @@ class EngineHost {
     // chooses.
     std::optional<uint64_t> seed = {};
     WaitStrategy wait = WaitStrategy::kAdaptive;
+    // Wakes and polls before a request that it forecasts (docs/waiting.md): for
+    // an engine that leaves a core free.
+    bool wakes_early = false;
     bool group_access = false;  // the region's mode is 0660 instead of 0600
     RpcConfig rpc = {};
     uint32_t rpc_ring_bytes = kDefaultRingBytes;  // a power of two

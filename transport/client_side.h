@@ -46,9 +46,18 @@ namespace tandem {
 class AttachedRegion;
 struct ClientCore;  // client_core.h
 
+// What a client does after a Send: an engine may sleep on the core of one that
+// waits, and use it while the client sleeps (docs/waiting.md).
+enum class AfterSend : uint8_t { kComputes, kWaits };
+
 // Where a client's time went since its attach.
 struct ClientStats {
   uint64_t exchanges = 0;
+  uint64_t shared_core_exchanges = 0;  // of these, by an engine on our core
+  // The engine has polled before a request that it forecast; the request came
+  // meanwhile. Both since the engine's start.
+  uint64_t early_wakes = 0;
+  uint64_t early_hits = 0;
   uint64_t policy_ns = 0;  // from the end of a Recv to the next Send
   // From a Send to the end of its Recv. Send first publishes the request, then
   // reads the clock. So a round trip may be slightly shorter than the engine's
@@ -84,6 +93,7 @@ class ClientSide final : public RpcSide {
   struct Options {
     double timeout_secs = 10.0;  // until the engine acknowledges the attach
     WaitStrategy wait = WaitStrategy::kAdaptive;
+    bool share_core = true;  // with an engine, unless it spins (AfterSend)
     AutoresetMode autoreset = AutoresetMode::kSameStep;
     InterruptHook interrupted = nullptr;
   };
@@ -116,7 +126,8 @@ class ClientSide final : public RpcSide {
   //  - kForkedChild, kConcurrentUse.
   // In case of an error, nothing is sent. Never blocks or allocates. Makes a
   // system call only to wake an engine that sleeps.
-  ErrorCode Send(std::span<const float> actions);
+  ErrorCode Send(std::span<const float> actions,
+                 AfterSend after = AfterSend::kComputes);
 
   // Requests a step of the environments `env_ids` only; the rows of all others
   // stay as they are, and their reset flags are dropped. `actions` has a row

@@ -47,6 +47,9 @@ struct PeerReport {
   double phase_secs = 0;         // duration of the phase
   uint32_t bell_rings = 0;       // of the bell that wakes it; wraps
   uint32_t sleepers = 0;         // threads that sleep, or will sleep
+  // Client: on which its thread waits for results; engine: on which it sleeps
+  // between two requests, since it is the client's. nullopt: none, or unknown.
+  std::optional<uint32_t> core = {};
 };
 
 // The state of the two counts in the copy.
@@ -184,6 +187,10 @@ struct RegionReport {
 
   StepTimesSnapshot step_times;   // engine: from taking actions to results
   StepTimesSnapshot round_trips;  // client: from actions to results
+  // How often the engine polled before a request that it forecast, and how
+  // often the request came meanwhile.
+  uint64_t early_wakes = 0;
+  uint64_t early_hits = 0;
 
   RingFill to_client;
   RingFill to_engine;

@@ -20,6 +20,28 @@ namespace tandem {
 // Lets another thread run that waits for this core.
 void YieldCore();
 
+// Returns the core on which the calling thread runs; -1: unknown. No system
+// call with glibc 2.35 and newer.
+int CurrentCore();
+
+// Limits the calling thread to one of the cores on which it may run. The
+// destructor allows the other ones again, unless another program has moved the
+// thread to another core meanwhile: one that limits it to this very core, or
+// that changes its cores between two of these system calls, is not noticed.
+// Each makes two system calls.
+class OnCore {
+ public:
+  explicit OnCore(int core);  // -1: none
+  ~OnCore();
+  OnCore(const OnCore&) = delete;
+  OnCore& operator=(const OnCore&) = delete;
+  int core() const { return core_; }  // -1: it was not moved
+
+ private:
+  [[maybe_unused]] alignas(8) std::byte before_[128];  // the cores
+  int core_;                                           // -1: none
+};
+
 // Whether the scheduler leaves the calling thread on its core while it runs.
 bool IsRealTimeThread();
 

@@ -85,5 +85,56 @@ TEST(CoreWait, GrowsWhileAnotherThreadHasTheCore) {
   }).join();
 }
 
+cpu_set_t Cores() {
+  cpu_set_t cores;
+  EXPECT_EQ(sched_getaffinity(0, sizeof(cores), &cores), 0);
+  return cores;
+}
+
+class OnCoreTest : public testing::Test {
+ protected:
+  void TearDown() override { sched_setaffinity(0, sizeof(all_), &all_); }
+  const cpu_set_t all_ = Cores();
+};
+
+TEST_F(OnCoreTest, StaysOnTheCoreWhileItExists) {
+  for (int core = 0; core < CPU_SETSIZE; ++core) {
+    if (!CPU_ISSET(core, &all_)) continue;
+    const OnCore placed(core);
+    EXPECT_EQ(placed.core(), core);
+    EXPECT_EQ(CurrentCore(), core);
+    const cpu_set_t here = Cores();
+    EXPECT_EQ(CPU_COUNT(&here), 1);
+  }
+  const cpu_set_t after = Cores();
+  EXPECT_TRUE(CPU_EQUAL(&all_, &after));
+}
+
+TEST_F(OnCoreTest, NeverUsesACoreThatTheThreadMayNotUse) {
+  StayOn(CurrentCore());
+  const cpu_set_t one = Cores();
+  for (const int core : {-2, -1, CurrentCore() + 1, CPU_SETSIZE, 1 << 30}) {
+    const OnCore placed(core);
+    EXPECT_EQ(placed.core(), -1);
+    const cpu_set_t now = Cores();
+    EXPECT_TRUE(CPU_EQUAL(&one, &now));
+  }
+}
+
+TEST_F(OnCoreTest, KeepsWhatAnotherProgramSetMeanwhile) {
+  if (CPU_COUNT(&all_) < 2) GTEST_SKIP() << "one core";
+  int first = 0;
+  while (!CPU_ISSET(first, &all_)) ++first;
+  int second = first + 1;
+  while (!CPU_ISSET(second, &all_)) ++second;
+  {
+    const OnCore placed(first);
+    StayOn(second);
+  }
+  const cpu_set_t after = Cores();
+  EXPECT_EQ(CPU_COUNT(&after), 1);
+  EXPECT_TRUE(CPU_ISSET(second, &after));
+}
+
 }  // namespace
 }  // namespace tandem

@@ -91,6 +91,9 @@ bool LauncherWatch::HasLeft() const { EndAt("LauncherWatch::HasLeft"); }
 // machine.h
 
 void YieldCore() { EndAt("YieldCore"); }
+int CurrentCore() { return -1; }
+OnCore::OnCore(int) : core_(-1) {}
+OnCore::~OnCore() = default;
 bool IsRealTimeThread() { EndAt("IsRealTimeThread"); }
 int AllowedCores() { return 0; }
 int UsableCores() { EndAt("UsableCores"); }

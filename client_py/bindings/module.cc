@@ -279,6 +279,10 @@ PYBIND11_MODULE(_native, module) {
       .def("quantile", &StepTimesSnapshot::Quantile, py::arg("q"));
   py::class_<ClientStats>(module, "Stats")
       .def_readonly("exchanges", &ClientStats::exchanges)
+      .def_readonly("shared_core_exchanges",
+                    &ClientStats::shared_core_exchanges)
+      .def_readonly("early_wakes", &ClientStats::early_wakes)
+      .def_readonly("early_hits", &ClientStats::early_hits)
       .def_readonly("policy_ns", &ClientStats::policy_ns)
       .def_readonly("round_trips", &ClientStats::round_trips)
       .def_readonly("engine_steps", &ClientStats::engine_steps);
@@ -289,9 +293,10 @@ PYBIND11_MODULE(_native, module) {
   DefineCudaArray(module);
   py::class_<NativeClient> client(module, "NativeClient");
   client
-      .def(py::init<const std::string&, double, const std::string&, uint32_t>(),
+      .def(py::init<const std::string&, double, const std::string&, bool,
+                    uint32_t>(),
            py::arg("name"), py::arg("timeout"), py::arg("wait"),
-           py::arg("autoreset"))
+           py::arg("share_core"), py::arg("autoreset"))
       .def("send", &NativeClient::Send, py::arg("actions"))
       .def("recv", &NativeClient::Recv, py::arg("timeout") = py::none())
       .def("send_reset", &NativeClient::SendReset, py::arg("env_ids"),

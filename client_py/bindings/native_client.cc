@@ -24,10 +24,12 @@ namespace py = pybind11;
 namespace {
 
 ClientSide AttachOrRaise(const std::string& name, double timeout_secs,
-                         const std::string& wait, uint32_t autoreset) {
+                         const std::string& wait, bool share_core,
+                         uint32_t autoreset) {
   const ClientSide::Options options = {
       .timeout_secs = timeout_secs,
       .wait = WaitStrategyNamed(wait).value(),
+      .share_core = share_core,
       .autoreset = static_cast<AutoresetMode>(autoreset),
       .interrupted = PythonInterrupts};
   absl::StatusOr<ClientSide> client =
@@ -55,10 +57,11 @@ class NativeClient::InCall {
 };
 
 NativeClient::NativeClient(const std::string& name, double timeout_secs,
-                           const std::string& wait, uint32_t autoreset)
+                           const std::string& wait, bool share_core,
+                           uint32_t autoreset)
     : name_(name),
       timeout_secs_(timeout_secs),
-      client_(AttachOrRaise(name, timeout_secs, wait, autoreset)),
+      client_(AttachOrRaise(name, timeout_secs, wait, share_core, autoreset)),
       rpc_(&client_, timeout_secs),
       views_(RegionViews::Of(client_)),
       results_(py::make_tuple(views_.obs, views_.rewards, views_.dones)) {}
@@ -156,13 +159,15 @@ PyObject* NativeClient::Step(py::handle actions) {
   return Py_NewRef(results_.ptr());
 }
 
-void NativeClient::Send(py::handle actions) { Post(Checked(actions)); }
+void NativeClient::Send(py::handle actions) {
+  Post(Checked(actions), AfterSend::kComputes);
+}
 
-void NativeClient::Post(std::span<const float> actions) {
+void NativeClient::Post(std::span<const float> actions, AfterSend after) {
   const InCall in_call(this);
   ExpectNoLanes();
   AwaitGpuReaders();
-  const ErrorCode code = client_.Send(actions);
+  const ErrorCode code = client_.Send(actions, after);
   if (code != ErrorCode::kOk) RaiseCode(code);
 }
 

@@ -42,7 +42,7 @@ class NativeClient {
   ~NativeClient();
   // Attaches; blocks for up to `timeout_secs`.
   NativeClient(const std::string& name, double timeout_secs,
-               const std::string& wait, uint32_t autoreset);
+               const std::string& wait, bool share_core, uint32_t autoreset);
 
   // Does Send, then Recv. Returns a new reference, not a pybind11 type: those
   // check for the GIL, which is an eighth of a step's instructions. Allocates
@@ -51,7 +51,7 @@ class NativeClient {
   void Send(pybind11::handle actions);
   pybind11::tuple Recv(std::optional<double> timeout_secs);
   // The two halves of Step, for float32[num_envs * act_size], without a tuple.
-  void Post(std::span<const float> actions);
+  void Post(std::span<const float> actions, AfterSend after);
   void Await(double timeout_secs);
   // Sends the region's own actions, of these environments only.
   void PostChosen(std::span<const int64_t> env_ids);

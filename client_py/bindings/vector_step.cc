@@ -165,11 +165,11 @@ void VectorStep::AddColumns(const py::sequence& rows) {
 }
 
 py::object VectorStep::Step(py::handle actions) {
-  Send(actions);
+  Post(actions, AfterSend::kWaits);
   return Recv();
 }
 
-void VectorStep::Send(py::handle actions) {
+void VectorStep::Post(py::handle actions, AfterSend after) {
   TakeActions(actions);
   // Reads the flags before the exchange: the engine changes them afterwards.
   Mask resetting;
@@ -177,7 +177,7 @@ void VectorStep::Send(py::handle actions) {
       (!columns_.empty() || autoreset_ == AutoresetMode::kDisabled)) {
     resetting = ResetByNextStep({});
   }
-  client_->Post(writes_actions_ ? arrays().actions : taken_);
+  client_->Post(writes_actions_ ? arrays().actions : taken_, after);
   Sent(std::move(resetting));
 }
 

@@ -64,7 +64,7 @@ class VectorStep {
 
   // Does Send, then Recv.
   pybind11::object Step(pybind11::handle actions);
-  void Send(pybind11::handle actions);
+  void Send(pybind11::handle actions) { Post(actions, AfterSend::kComputes); }
   // Steps these environments only, with the region's own actions, which the
   // caller has written. Recv then returns the rows of all environments.
   void SendChosen(const std::vector<int64_t>& env_ids);
@@ -93,6 +93,7 @@ class VectorStep {
   const StepArrays& arrays() const { return client_->side().arrays(); }
   bool MaySend() const { return !client_->pending() && !client_->closed(); }
 
+  void Post(pybind11::handle actions, AfterSend after);
   void AddColumns(const pybind11::sequence& rows);
   // Raises InvalidAction. Fields are written in place, rows are checked.
   void TakeActions(pybind11::handle actions);

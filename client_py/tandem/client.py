@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tandem._native import AUTORESET_MODES, CudaArray, NativeClient, StepMethod
-from tandem.arguments import one_of, seconds, text
+from tandem.arguments import flag, one_of, seconds, text
 from tandem.arguments.arrays import contract_seed, env_indices, seeds_of
 from tandem.errors import ForkedChild, InvalidArgument, Unsupported
 from tandem.handles import ClosesOnExit, NotPicklable
@@ -47,6 +47,9 @@ class ClientStats:
 
     Attributes:
       exchanges: Steps and resets received.
+      shared_core_exchanges: Those of them that the engine began on the client's core (docs/waiting.md).
+      early_wakes: How often the engine has woken before a request that it forecast, since its start.
+      early_hits: How often the request came while it then polled.
       steps_per_second: Environments times exchanges, per second of `policy_secs + transport_secs + physics_secs`.
       step_p50_us: Median of the microseconds from actions sent to results received.
       step_p99_us: 99th percentile of the same.
@@ -56,6 +59,9 @@ class ClientStats:
     """
 
     exchanges: int
+    shared_core_exchanges: int
+    early_wakes: int
+    early_hits: int
     steps_per_second: float
     step_p50_us: float
     step_p99_us: float
@@ -104,6 +110,7 @@ class SharedMemoryClient(ClosesOnExit, NotPicklable, EngineServices, StepMethod)
         timeout: float = 10.0,
         attach_timeout: float | None = None,
         wait: str = "adaptive",
+        share_core: bool = True,
         autoreset_mode: AutoresetMode = AutoresetMode.SAME_STEP,
     ) -> None:
         """Attaches to the engine that serves the region; waits for an engine to appear.
@@ -117,6 +124,8 @@ class SharedMemoryClient(ClosesOnExit, NotPicklable, EngineServices, StepMethod)
           wait: How to wait: "spin" never sleeps (lowest latency, needs a core of its own; under a real-time policy it
             sleeps after 10 ms), "block" sleeps at once (leaves cores free), "adaptive" spins for as long as spinning
             has recently been faster than sleeping, then sleeps.
+          share_core: Whether an engine may sleep on this client's core between two steps, and begin the next one there
+            while the client sleeps (docs/waiting.md); never with "spin", or under a real-time policy.
           autoreset_mode: When an ended episode is followed by the next; Gymnasium's enum is accepted too.
 
         Raises:
@@ -131,15 +140,17 @@ class SharedMemoryClient(ClosesOnExit, NotPicklable, EngineServices, StepMethod)
         if mode is None:
             raise InvalidArgument(f"autoreset_mode: expected a tandem.AutoresetMode, found {autoreset_mode!r}")
         one_of("wait", text("wait", wait), ("spin", "adaptive", "block"))
+        share_core = flag("share_core", share_core, after="")
         timeout = seconds("timeout", timeout)
         attach_timeout = timeout if attach_timeout is None else seconds("attach_timeout", attach_timeout)
         self._name = region_to_attach(name, pid, attach_timeout)
-        self._native = NativeClient(self._name, attach_timeout, wait, mode)
+        self._native = NativeClient(self._name, attach_timeout, wait, share_core, mode)
         self._native.set_timeout(timeout)
         EngineServices.__init__(self, self._native)
         StepMethod.__init__(self, self._native)
         self._autoreset_mode = AutoresetMode[autoreset_mode.name]
-        self._timeout, self._attach_timeout, self._wait = timeout, attach_timeout, wait
+        self._timeout, self._attach_timeout = timeout, attach_timeout
+        self._wait, self._share_core = wait, share_core
         self._adopt_views()
 
     def _adopt_views(self) -> None:
@@ -260,6 +271,7 @@ class SharedMemoryClient(ClosesOnExit, NotPicklable, EngineServices, StepMethod)
             timeout=self._timeout,
             attach_timeout=self._attach_timeout,
             wait=self._wait,
+            share_core=self._share_core,
             autoreset_mode=autoreset_mode,
         )
 
@@ -282,6 +294,9 @@ class SharedMemoryClient(ClosesOnExit, NotPicklable, EngineServices, StepMethod)
         total_secs = policy_secs + round_trip_secs
         return ClientStats(
             exchanges=stats.exchanges,
+            shared_core_exchanges=stats.shared_core_exchanges,
+            early_wakes=stats.early_wakes,
+            early_hits=stats.early_hits,
             steps_per_second=stats.exchanges * self.num_envs / total_secs if stats.exchanges else 0.0,
             step_p50_us=stats.round_trips.quantile(0.5) / 1e3,
             step_p99_us=stats.round_trips.quantile(0.99) / 1e3,

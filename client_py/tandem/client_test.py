@@ -2,7 +2,9 @@
 
 import copy
 import gc
+import itertools
 import math
+import os
 import pickle
 import re
 import resource
@@ -387,6 +389,35 @@ def test_other_threads_run_while_one_waits() -> None:
         thread.join()
 
 
+@pytest.mark.parametrize("share_core", [True, False])
+def test_an_engine_shares_the_core_of_a_client_that_computes(share_core: bool) -> None:
+    """Some steps after a millisecond begin on the client's core; none if the client keeps it."""
+    cores = os.sched_getaffinity(0)
+    with (
+        launch_trivial() as engine,
+        tandem.SharedMemoryClient(engine.name, wait="block", share_core=share_core) as client,
+    ):
+        try:
+            os.sched_setaffinity(0, {min(cores)})
+            deadline = time.monotonic() + 60
+            for steps in itertools.count():
+                client.step(_zeros(client))
+                shared = client.stats().shared_core_exchanges
+                if shared > 0 or (steps == 50 and not share_core):
+                    break
+                assert time.monotonic() < deadline
+                time.sleep(1e-3)
+        finally:
+            os.sched_setaffinity(0, cores)
+        assert (shared > 0) == share_core
+
+
+def test_share_core_is_a_flag() -> None:
+    """Another type is refused."""
+    with pytest.raises(tandem.InvalidArgument, match="share_core: expected a bool, found 2"):
+        tandem.SharedMemoryClient("none", share_core=2)  # type: ignore[arg-type]
+
+
 def test_stats_split_time_into_policy_transport_and_physics(client: tandem.SharedMemoryClient) -> None:
     """The exchange count is exact; the step rate agrees with the three times."""
     assert client.stats().exchanges == 0
@@ -395,6 +426,7 @@ def test_stats_split_time_into_policy_transport_and_physics(client: tandem.Share
         client.step(_zeros(client))
     stats = client.stats()
     assert stats.exchanges == 100
+    assert stats.shared_core_exchanges <= 100 and stats.early_hits <= stats.early_wakes
     assert 0 < stats.step_p50_us <= stats.step_p99_us
     assert stats.policy_secs > 0 and stats.transport_secs >= 0 and stats.physics_secs > 0
     assert stats.steps_per_second == pytest.approx(

@@ -87,7 +87,8 @@ absl::StatusOr<std::unique_ptr<EngineHost>> EngineHost::CreateTicked(
                           .subsets = true,
                           .gpu = GpuSpecOf(gpu.get(), schema)},
                          {.region = {.group_access = options.group_access},
-                          .wait = options.wait}));
+                          .wait = options.wait,
+                          .wakes_early = options.wakes_early}));
   std::unique_ptr<EngineHost> host(new EngineHost(std::make_unique<Impl>(
       engine, std::move(options), std::move(gpu), std::move(side))));
   TANDEM_RETURN_IF_ERROR(host->impl_->BeginOpening());

@@ -26,6 +26,7 @@
 #include "base/guarded.h"
 #include "base/mutex.h"
 #include "base/os/launcher_watch.h"
+#include "base/os/machine.h"
 #include "base/os/process_handle.h"
 #include "base/os/stop_signals.h"
 #include "base/printable.h"
@@ -249,6 +250,7 @@ absl::Status Serve(
       {.name = name,
        .seed = absl::GetFlag(FLAGS_seed),
        .wait = absl::GetFlag(FLAGS_wait),
+       .wakes_early = options.threads < UsableCores(),
        .group_access = absl::GetFlag(FLAGS_group_access),
        .rpc = rpc_flags.config,
        .rpc_ring_bytes = rpc_flags.ring_bytes,

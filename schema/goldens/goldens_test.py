@@ -186,6 +186,17 @@ def test_a_region_with_an_identity_differs_in_the_listed_fields() -> None:
     assert all(region[offset] == without[offset] for offset in range(4096) if offset not in differ)
 
 
+def test_a_region_with_shared_cores_differs_in_the_listed_fields() -> None:
+    """The differences are the feature bit, the checksum, two numbers of cores, and two counts."""
+    region = (GOLDENS / "lrbc_v1_cores.bin").read_bytes()
+    without = (GOLDENS / "lrbc_v1_identity.bin").read_bytes()
+    assert struct.unpack_from("<Q", region, 648)[0] == struct.unpack_from("<Q", without, 648)[0] | 16384
+    assert [struct.unpack_from("<I", region, at)[0] for at in (1044, 1540)] == [1006, 1007]
+    assert struct.unpack_from("<QQ", region, 1544) == (1008, 1009)
+    differ = (*range(648, 656), *range(896, 900), *range(1044, 1048), *range(1540, 1560))
+    assert all(region[offset] == without[offset] for offset in range(4096) if offset not in differ)
+
+
 def test_attendant_slot_has_its_promised_fields() -> None:
     """The slot's fields, by their offsets in the slot."""
     assert len(SLOT) == 512

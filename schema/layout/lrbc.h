@@ -104,6 +104,8 @@ inline constexpr uint64_t kFeatureGpuArrays =
     4096;  // gpu_arrays_offset to gpu_arrays_crc32; only regions whose engine
            // exports memory of a GPU
 inline constexpr uint64_t kFeatureIdentity = 8192;  // identity
+inline constexpr uint64_t kFeatureCoreSharing =
+    16384;  // client_core, engine_core, early_wakes, early_hits
 inline constexpr uint64_t kFeaturesOfVersion1 =
     kFeatureArrays | kFeatureSession | kFeatureStepTimes | kFeatureInfos;
 
@@ -265,7 +267,10 @@ struct LrbcHeader {
   // Writers attendants; reader engine. Any attendant has written into its slot
   // or ring: each adds 1.
   SharedWord<uint32_t> attendant_bell;
-  uint8_t reserved_1044[108];
+  // 1 + the core of the thread that asked last and waits for the results; 0:
+  // unknown, or it computes meanwhile.
+  SharedWord<uint32_t> client_core;
+  uint8_t reserved_1048[104];
 
   // Writer engine; reader client.
   SharedWord<uint32_t> attach_ack;  // the request that the engine acknowledged
@@ -282,7 +287,14 @@ struct LrbcHeader {
   SharedWord<uint32_t> engine_doorbell;
   uint8_t reserved_1412[124];
   SharedWord<uint32_t> engine_sleepers;
-  uint8_t reserved_1540[124];
+  // 1 + the core to which the engine's thread is limited, to sleep there, since
+  // it is the client's; 0: none.
+  SharedWord<uint32_t> engine_core;
+  // How often the engine has polled before a request that it forecast, and how
+  // often the request came meanwhile.
+  SharedWord<uint64_t> early_wakes;
+  SharedWord<uint64_t> early_hits;
+  uint8_t reserved_1560[104];
   SharedWord<uint32_t> client_doorbell;
   uint8_t reserved_1668[124];
   SharedWord<uint32_t> client_sleepers;
@@ -373,6 +385,7 @@ static_assert(offsetof(LrbcHeader, autoreset_mode) == 1028);
 static_assert(offsetof(LrbcHeader, attach_request) == 1032);
 static_assert(offsetof(LrbcHeader, frame_request) == 1036);
 static_assert(offsetof(LrbcHeader, attendant_bell) == 1040);
+static_assert(offsetof(LrbcHeader, client_core) == 1044);
 static_assert(offsetof(LrbcHeader, attach_ack) == 1152);
 static_assert(offsetof(LrbcHeader, exchange_status) == 1156);
 static_assert(offsetof(LrbcHeader, error_text) == 1160);
@@ -380,6 +393,9 @@ static_assert(offsetof(LrbcHeader, frame_answer) == 1400);
 static_assert(offsetof(LrbcHeader, services) == 1404);
 static_assert(offsetof(LrbcHeader, engine_doorbell) == 1408);
 static_assert(offsetof(LrbcHeader, engine_sleepers) == 1536);
+static_assert(offsetof(LrbcHeader, engine_core) == 1540);
+static_assert(offsetof(LrbcHeader, early_wakes) == 1544);
+static_assert(offsetof(LrbcHeader, early_hits) == 1552);
 static_assert(offsetof(LrbcHeader, client_doorbell) == 1664);
 static_assert(offsetof(LrbcHeader, client_sleepers) == 1792);
 static_assert(offsetof(LrbcHeader, engine_phase) == 1920);

@@ -35,15 +35,15 @@ _PLAIN = (
 # Engine side, environments, values of an observation and of an action -> instructions of an exchange, without readings
 # of the kernel's clock: valgrind makes system calls of them, so slow that TickClock does not use the counter.
 _COUNTS = {
-    ("sides", 1, 4, 1): 523,
+    ("sides", 1, 4, 1): 557,
     ("sides", 64, 32, 8): 1847,
-    ("host", 1, 4, 1): 895,
+    ("host", 1, 4, 1): 941,
     ("host", 64, 32, 8): 2321,
     ("host", 4096, 100, 12): 131656,
-    ("attended", 1, 4, 1): 895,
-    ("c", 1, 4, 1): 954,
+    ("attended", 1, 4, 1): 941,
+    ("c", 1, 4, 1): 999,
     ("c", 4096, 100, 12): 131715,
-    ("python", 1, 4, 1): 373,
+    ("python", 1, 4, 1): 397,
 }
 _READINGS = 4
 

@@ -4,7 +4,7 @@
     sees, announces, fences, looks,    SleepUnless, in this order; "looks" is ready()
     asks to sleep, withdraws           SleepOnWord: compares and falls asleep in one step; then sleepers_->fetch_sub
     stores                             the store of NotifyIfWaiting's caller before the call
-    fences, looks for sleepers         NotifyIfWaiting
+    fences, looks for sleepers         AnyWaiting
     rings, wakes                       NotifyAll: bell_->fetch_add, WakeSleepers
 
 Each thread's stores wait in a first-in first-out buffer until a separate step writes them to memory. Loads read memory

@@ -128,7 +128,7 @@ def _notify_all(bell: str) -> Part:
 
 def _notify(bell: str) -> Part:
     if bell:
-        yield fence("doorbell.dekker", "Doorbell::NotifyIfWaiting")
+        yield fence("doorbell.dekker", "Doorbell::AnyWaiting")
         if (yield load(f"{bell}.sleepers")) > 0:
             yield from _notify_all(bell)
 

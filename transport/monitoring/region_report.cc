@@ -86,14 +86,15 @@ ExchangeState ExchangeOf(const LrbcHeader& header) {
 }
 
 PeerReport PeerOf(uint32_t pid, uint64_t phase_word, uint32_t bell_rings,
-                  uint32_t sleepers, int64_t now_ns) {
+                  uint32_t sleepers, uint32_t core, int64_t now_ns) {
   const PhaseSince phase = UnpackPhase(phase_word);
   const int64_t age_ns = std::max<int64_t>(now_ns - phase.since_ns, 0);
   return {.pid = pid,
           .phase = phase.phase,
           .phase_secs = static_cast<double>(age_ns) / 1e9,
           .bell_rings = bell_rings,
-          .sleepers = sleepers};
+          .sleepers = sleepers,
+          .core = core == 0 ? std::nullopt : std::optional(core - 1)};
 }
 
 Life EngineLife(const ObservedFile& file, const LrbcHeader& header) {
@@ -144,6 +145,8 @@ void FillCounts(const LrbcHeader& header, RegionReport* report) {
   report->error_text = TextOf(header.error_text, sizeof(header.error_text));
   report->step_times = SnapshotOf(header.engine_step_times);
   report->round_trips = SnapshotOf(header.client_round_trips);
+  report->early_wakes = WordOf(header.early_wakes);
+  report->early_hits = WordOf(header.early_hits);
 }
 
 void FillPeers(const ObservedFile& file, const LrbcHeader& header,
@@ -151,12 +154,12 @@ void FillPeers(const ObservedFile& file, const LrbcHeader& header,
   report->engine =
       PeerOf(WordOf(header.server_pid), WordOf(header.engine_phase),
              WordOf(header.engine_doorbell), WordOf(header.engine_sleepers),
-             report->read_ns);
+             WordOf(header.engine_core), report->read_ns);
   report->engine.life = EngineLife(file, header);
   report->client =
       PeerOf(WordOf(header.client_pid), WordOf(header.client_phase),
              WordOf(header.client_doorbell), WordOf(header.client_sleepers),
-             report->read_ns);
+             WordOf(header.client_core), report->read_ns);
   report->client.life = ClientLife(file, header, report->client.phase);
 }
 
@@ -221,7 +224,7 @@ void FillWorkers(const ObservedFile& file, const LrbcHeader& header,
   for (size_t worker = 0; worker < slots.size(); ++worker) {
     const WorkerSlot& slot = slots[worker];
     const PeerReport peer =
-        PeerOf(WordOf(slot.pid), WordOf(slot.phase), 0, 0, report->read_ns);
+        PeerOf(WordOf(slot.pid), WordOf(slot.phase), 0, 0, 0, report->read_ns);
     report->workers.push_back(
         {.life =
              WorkerLife(file, WorkerLockByte(header, worker), slot, peer.phase),
@@ -353,14 +356,14 @@ absl::StatusOr<RegionReport> ReadRegionReport(absl::string_view name) {
 
 std::vector<std::string> FeatureNames(uint64_t feature_bits) {
   constexpr std::pair<uint64_t, const char*> kNames[] = {
-      {kFeatureArrays, "arrays"},          {kFeatureSession, "session"},
-      {kFeatureStepTimes, "step times"},   {kFeatureInfos, "infos"},
-      {kFeatureFrames, "frames"},          {kFeatureImages, "images"},
-      {kFeatureCommands, "commands"},      {kFeatureAttendants, "attendants"},
-      {kFeatureImageSlots, "image slots"}, {kFeatureFields, "fields"},
-      {kFeatureWorkers, "workers"},        {kFeatureSubsets, "subsets"},
-      {kFeatureGpuArrays, "GPU arrays"},   {kFeatureIdentity, "identity"},
-  };
+      {kFeatureArrays, "arrays"},           {kFeatureSession, "session"},
+      {kFeatureStepTimes, "step times"},    {kFeatureInfos, "infos"},
+      {kFeatureFrames, "frames"},           {kFeatureImages, "images"},
+      {kFeatureCommands, "commands"},       {kFeatureAttendants, "attendants"},
+      {kFeatureImageSlots, "image slots"},  {kFeatureFields, "fields"},
+      {kFeatureWorkers, "workers"},         {kFeatureSubsets, "subsets"},
+      {kFeatureGpuArrays, "GPU arrays"},    {kFeatureIdentity, "identity"},
+      {kFeatureCoreSharing, "core sharing"}};
   std::vector<std::string> names;
   for (int bit = 0; bit < 64; ++bit) {
     const uint64_t mask = uint64_t{1} << bit;

@@ -173,6 +173,8 @@ struct ClientCore {
     size_t open_lanes = 0;
     int64_t failed_lane_of = -1;  // the worker of the last kEnvFailed; -1: none
 
+    bool shares_core = false;
+    int shared_core = -1;  // by the engine, in the exchange in progress
     int64_t sent_at_ns = 0;
     int64_t received_at_ns = 0;
     StepTimesSnapshot engine_steps_at_attach = {};
@@ -180,6 +182,7 @@ struct ClientCore {
     // another.
     SharedWord<uint64_t> exchanges{};
     SharedWord<uint64_t> policy_ns{};
+    SharedWord<uint64_t> shared_core_exchanges{};
   };
   // A call, which refuses those of other threads.
   class InUse {
@@ -252,8 +255,13 @@ struct ClientCore {
   // Sets no flag in case of an error.
   ErrorCode FlagResets(std::span<const int64_t> env_ids,
                        std::span<const std::optional<uint64_t>> seeds);
-  ErrorCode PostActions(std::span<const float> actions);
-  void Post(ExchangeKind kind);
+  ErrorCode PostActions(std::span<const float> actions, AfterSend after);
+  void Post(ExchangeKind kind, AfterSend after);
+  void NotifyEngine(AfterSend after);
+  // The engine finds no core to share.
+  void NameNoCore() {
+    if (session.shares_core) StoreIfOther(&header()->client_core, 0);
+  }
 
   bool HasResults() const;
   // Whether the worker has the results of its open lane.

@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/error.h"
 #include "base/os/fork_guard.h"
+#include "base/os/machine.h"
 #include "base/os/process_handle.h"
 #include "schema/layout/phase_word.h"
 #include "schema/layout/ring_header.h"
@@ -103,6 +104,12 @@ absl::Status ClientCore::RequestAttach(Deadline deadline) {
       shared->attach_ack.load(std::memory_order_relaxed)) {
     ++session.attach_number;
   }
+  const bool knows_cores = (plan().feature_bits & kFeatureCoreSharing) != 0;
+  if (knows_cores) StoreIfOther(&shared->client_core, 0);  // the last client's
+  // A thread of a real-time policy would keep the engine from its core.
+  session.shares_core = knows_cores && options.share_core &&
+                        options.wait != WaitStrategy::kSpin &&
+                        !IsRealTimeThread();
   // SYNC(attach.hello): release; the mode before the request.
   shared->attach_request.store(session.attach_number,
                                std::memory_order_release);
@@ -147,7 +154,8 @@ ErrorCode ClientCore::MaySend() const {
              : lost_to;
 }
 
-ErrorCode ClientCore::PostActions(std::span<const float> actions) {
+ErrorCode ClientCore::PostActions(std::span<const float> actions,
+                                  AfterSend after) {
   if (const ErrorCode code = MaySend(); code != ErrorCode::kOk) return code;
   if (actions.size() != session.arrays.actions.size() || !AllFinite(actions)) {
     return CheckActions(actions, session.arrays.num_envs);  // for Explain
@@ -157,7 +165,7 @@ ErrorCode ClientCore::PostActions(std::span<const float> actions) {
     std::memmove(session.arrays.actions.data(), actions.data(),
                  actions.size_bytes());
   }
-  Post(ExchangeKind::kStep);
+  Post(ExchangeKind::kStep, after);
   return ErrorCode::kOk;
 }
 
@@ -206,7 +214,7 @@ ErrorCode ClientCore::FlagResets(
   return ErrorCode::kOk;
 }
 
-void ClientCore::Post(ExchangeKind kind) {
+void ClientCore::Post(ExchangeKind kind, AfterSend after) {
   LrbcHeader* const shared = header();
   // relaxed: action_seq publishes it.
   StoreIfOther(&shared->exchange_kind, static_cast<uint32_t>(kind));
@@ -214,11 +222,31 @@ void ClientCore::Post(ExchangeKind kind) {
   shared->action_seq.store(session.seq + 1, std::memory_order_release);
   // An engine that spins runs already; the statistics are updated in parallel.
   session.sent_at_ns = session.waiter.NowNs();
-  session.engine_bell.NotifyIfWaiting();
+  if (after == AfterSend::kComputes) NameNoCore();
+  // relaxed: a hint. Without a sleeper the engine may be about to sleep there.
+  if (session.engine_bell.AnyWaiting() ||
+      shared->engine_core.load(std::memory_order_relaxed) != 0) {
+    NotifyEngine(after);
+  }
   AddTo(&session.policy_ns,
         static_cast<uint64_t>(session.sent_at_ns - session.received_at_ns));
   SetPhase(Phase::kWaiting, session.sent_at_ns);
   Become(State::kPending);
+}
+
+// Not inline: an engine that spins needs no notice.
+[[gnu::noinline]] void ClientCore::NotifyEngine(AfterSend after) {
+  if (session.shares_core) {
+    LrbcHeader* const shared = header();
+    const int core = CurrentCore();
+    const auto word = static_cast<uint32_t>(core + 1);
+    if (after == AfterSend::kWaits) StoreIfOther(&shared->client_core, word);
+    // relaxed: a hint.
+    if (shared->engine_core.load(std::memory_order_relaxed) == word) {
+      session.shared_core = core;
+    }
+  }
+  session.engine_bell.NotifyIfWaiting();
 }
 
 ErrorCode ClientCore::AwaitResults(Deadline deadline,
@@ -226,8 +254,10 @@ ErrorCode ClientCore::AwaitResults(Deadline deadline,
   LrbcHeader* const shared = header();
   ClientWatch watch(session.region, options.interrupted, session.seq,
                     /*judges_frames=*/true, on_long_wait);
-  ErrorCode code =
-      session.waiter.Until([this] { return HasResults(); }, deadline, watch);
+  const int shared_core = std::exchange(session.shared_core, -1);
+  if (shared_core >= 0) AddTo(&session.shared_core_exchanges, 1);
+  ErrorCode code = session.waiter.Until([this] { return HasResults(); },
+                                        deadline, watch, shared_core);
   if (code != ErrorCode::kOk) {
     if (code == ErrorCode::kStepTimeout) {
       code = AwaitPause([this] { return HasResults(); }, deadline, watch);
@@ -299,10 +329,10 @@ ClientSide::~ClientSide() {
   if (core_ != nullptr) core_->Leave();
 }
 
-ErrorCode ClientSide::Send(std::span<const float> actions) {
+ErrorCode ClientSide::Send(std::span<const float> actions, AfterSend after) {
   ClientCore& c = *core_;
   const ClientCore::InUse in_use(c);
-  return in_use.refused() ? c.Refusal() : c.PostActions(actions);
+  return in_use.refused() ? c.Refusal() : c.PostActions(actions, after);
 }
 
 ErrorCode ClientSide::Step(std::span<const float> actions, double timeout_secs,
@@ -310,7 +340,7 @@ ErrorCode ClientSide::Step(std::span<const float> actions, double timeout_secs,
   ClientCore& c = *core_;
   const ClientCore::InUse in_use(c);
   if (in_use.refused()) return c.Refusal();
-  const ErrorCode code = c.PostActions(actions);
+  const ErrorCode code = c.PostActions(actions, AfterSend::kWaits);
   if (code != ErrorCode::kOk) return code;
   return c.AwaitResults(Deadline::After(timeout_secs, c.session.sent_at_ns),
                         on_long_wait);
@@ -353,7 +383,7 @@ ErrorCode ClientSide::Send(std::span<const float> actions,
   for (size_t env = 0; env < chosen_envs.size(); ++env) {
     if (chosen_envs[env] == 0) arrays.resets[env] = kSkip;
   }
-  c.Post(ExchangeKind::kStep);
+  c.Post(ExchangeKind::kStep, AfterSend::kComputes);
   return ErrorCode::kOk;
 }
 
@@ -365,7 +395,9 @@ ErrorCode ClientSide::SendReset(
   if (in_use.refused()) return c.Refusal();
   if (const ErrorCode code = c.MaySend(); code != ErrorCode::kOk) return code;
   const ErrorCode code = c.FlagResets(env_ids, seeds);
-  if (code == ErrorCode::kOk) c.Post(ExchangeKind::kResetOnly);
+  if (code == ErrorCode::kOk) {
+    c.Post(ExchangeKind::kResetOnly, AfterSend::kComputes);
+  }
   return code;
 }
 
@@ -480,6 +512,10 @@ ClientStats ClientSide::Stats() const {
   const LrbcHeader& shared = *core_->header();
   // relaxed: statistics, of which another thread may be the writer.
   return {.exchanges = session.exchanges.load(std::memory_order_relaxed),
+          .shared_core_exchanges =
+              session.shared_core_exchanges.load(std::memory_order_relaxed),
+          .early_wakes = shared.early_wakes.load(std::memory_order_relaxed),
+          .early_hits = shared.early_hits.load(std::memory_order_relaxed),
           .policy_ns = session.policy_ns.load(std::memory_order_relaxed),
           .round_trips = SnapshotOf(shared.client_round_trips),
           .engine_steps = SnapshotOf(shared.engine_step_times)

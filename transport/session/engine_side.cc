@@ -39,7 +39,12 @@ absl::StatusOr<EngineSide> EngineSide::Create(absl::string_view name,
   assert(spec.workers == 0);
   TANDEM_ASSIGN_OR_RETURN(auto region,
                           OwnedRegion::Create(name, spec, options.region));
-  return EngineSide(std::make_unique<State>(std::move(region), options.wait));
+  auto state = std::make_unique<State>(std::move(region), options.wait);
+  if (options.wakes_early) {
+    state->waiter.WakeEarly(&state->header->early_wakes,
+                            &state->header->early_hits);
+  }
+  return EngineSide(std::move(state));
 }
 
 EngineSide::EngineSide(std::unique_ptr<State> state)

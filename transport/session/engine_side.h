@@ -68,6 +68,7 @@ class EngineSide final : public OwnerSide {
   struct Options {
     RegionOptions region;
     WaitStrategy wait = WaitStrategy::kAdaptive;
+    bool wakes_early = false;  // before a request that it forecasts
   };
 
   // `spec` has no workers. Errors: those of OwnedRegion::Create.

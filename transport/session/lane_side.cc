@@ -104,6 +104,7 @@ void LaneSide::Post(std::span<const uint32_t> workers) {
     client.SlotOf(worker)->lane_go.store(lane.number,
                                          std::memory_order_release);
   }
+  client.NameNoCore();
   s.engine_bell.NotifyIfWaiting();
   s.open_lanes += workers.size();
   s.sent_at_ns = s.waiter.NowNs();

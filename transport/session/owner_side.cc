@@ -25,6 +25,9 @@ OwnerSide::State::State(OwnedRegion owned, WaitStrategy wait)
       ring_bytes(header->cmd_ring_size),
       has_frames(!region.frame_ring().empty()),
       has_workers(HasWorkers(*header)) {
+  if (!has_workers) {
+    waiter.ShareCore(&header->client_core, &header->engine_core);
+  }
   if ((header->feature_bits & kFeatureAttendants) == 0) return;
   attendants_offset = header->attendants_offset;
   attendant_slots = region.mapping()->At<std::byte>(attendants_offset);
@@ -206,6 +209,7 @@ void OwnerSide::ForgetClient() {
   }
   // The next client may have stored its labels already.
   if (s.region.PeerAlive(kClientLockByte)) return;
+  StoreIfOther(&s.header->client_core, 0);
   // relaxed: labels, for display.
   s.header->client_pid.store(0, std::memory_order_relaxed);
   s.header->client_phase.store(PackPhase(Phase::kAbsent, MonotonicNanos()),

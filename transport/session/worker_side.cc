@@ -166,6 +166,10 @@ WorkerSide::Core::Core(RegionParts parts, SideLocks lock,
       // relaxed: as above.
       took_(slot_->ack.load(std::memory_order_relaxed)),
       restarted_(took_ != 0 || count_ != 0) {
+  // One of the workers can share the client's core.
+  if (worker == 0) {
+    waiter_.ShareCore(&header_->client_core, &header_->engine_core);
+  }
   // If the predecessor had carried out the last order, so has this worker.
   // SYNC(workers.order): acquire; the order, then its kind and value.
   if (head_->order.load(std::memory_order_acquire) == took_) ContinueOrder();

@@ -35,12 +35,17 @@ class Doorbell {
   // Notifier: call after the store that the owner may be waiting for. Makes a
   // system call only when the owner sleeps.
   void NotifyIfWaiting() {
+    if (AnyWaiting()) NotifyAll();
+  }
+
+  // Notifier: whether the owner sleeps, or is about to; call after the store
+  // that it may be waiting for, and then NotifyAll.
+  bool AnyWaiting() const {
     // SYNC(doorbell.dekker): fence; the caller's store, then this load. Were
     // the two reordered, the owner could miss the store and we its sleep.
     std::atomic_thread_fence(std::memory_order_seq_cst);
     // relaxed: the fence above orders it.
-    if (sleepers_->load(std::memory_order_relaxed) == 0) return;
-    NotifyAll();
+    return sleepers_->load(std::memory_order_relaxed) != 0;
   }
 
   // Notifier: wakes every sleeper. One system call.

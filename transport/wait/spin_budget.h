@@ -101,6 +101,9 @@ class SpinBudget {
     return sleep_ns_ < kLoanedSleepNs && slept_ns_ >= kSleptPerLoanNs;
   }
 
+  // The next wait spins first, as a probe.
+  void ProbeNext() { waits_to_probe_ = 1; }
+
   // Spins on the saving from the next wait on, after a Miss that returned true.
   void TakeLoan() {
     slept_ns_ = 0;

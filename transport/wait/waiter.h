@@ -4,6 +4,7 @@
 // Data flow: condition <- words that the peer stores; bell <- the peer
 // notifies. Ownership: one Waiter for each thread that waits; it learns from
 // its waits. docs/waiting.md explains the algorithm.
+// Length: the rules of a wait act on one loop, which is read as a whole.
 //
 //   Waiter waiter(Doorbell(...), WaitStrategy::kAdaptive);
 //   ErrorCode code = waiter.Until(
@@ -21,7 +22,10 @@
 #include "base/os/machine.h"
 #include "base/os/tick_clock.h"
 #include "schema/layout/error_codes.h"
+#include "schema/layout/shared_word.h"
+#include "transport/wait/core_sharing.h"
 #include "transport/wait/doorbell.h"
+#include "transport/wait/forecast.h"
 #include "transport/wait/relax.h"
 #include "transport/wait/spin_budget.h"
 #include "transport/wait_strategy.h"
@@ -51,11 +55,14 @@ struct WaitMachine {
   static bool IsRealTime() { return IsRealTimeThread(); }
   // Whether the calling thread may run on more than one core.
   static bool MayMigrate() { return AllowedCores() != 1; }
+  // Puts the calling thread on one core while it exists.
+  using Placement = OnCore;
 };
 
 // Not thread-safe. No call allocates. A spin makes no system call, except for
 // a long adaptive one's sched_yield every 50 us, sched_getscheduler every 10 ms
-// of a kSpin one, and sched_getaffinity before a loan.
+// of a kSpin one, and sched_getaffinity before a loan. A sleep makes one, and
+// four more on a shared core.
 template <typename Machine>
 class BasicWaiter {
  public:
@@ -66,9 +73,27 @@ class BasicWaiter {
   // `deadline` (Deadline::Now() polls once and makes no system call; any other
   // that has passed polls twice). Else what `watch` returned.
   // `ready` runs many times, and not again once it was true; it must load with
-  // acquire.
+  // acquire. `own_core`, if not negative: the caller's core, on which the peer
+  // computes the answer. Then an adaptive wait sleeps at once, on that core,
+  // and learns nothing.
   template <typename Ready>
-  ErrorCode Until(Ready ready, Deadline deadline, WaitWatch& watch);
+  ErrorCode Until(Ready ready, Deadline deadline, WaitWatch& watch,
+                  int own_core = -1);
+
+  // From now on sleeps between two slow requests on the core that `peer_core`
+  // names, and names it in `own_core` meanwhile (CoreSharing). Not with kSpin.
+  void ShareCore(const SharedWord<uint32_t>* peer_core,
+                 SharedWord<uint32_t>* own_core) {
+    if (strategy_ != WaitStrategy::kSpin) sharing_.Share(peer_core, own_core);
+  }
+  // From now on an adaptive wait polls shortly before a slow request that it
+  // forecasts (Forecast); after ShareCore. Counts in the words how often it
+  // polled, and how often the request came meanwhile. Both outlive this object.
+  void WakeEarly(SharedWord<uint64_t>* wakes, SharedWord<uint64_t>* hits) {
+    if (strategy_ != WaitStrategy::kAdaptive) return;
+    early_wakes_ = wakes;
+    early_hits_ = hits;
+  }
 
   // When the last Until's condition came, by the waiter's clock: a poll or two
   // early if that was while it spun. After a sleep, or if it held before: now.
@@ -104,6 +129,7 @@ class BasicWaiter {
   static constexpr int64_t kLongestSleepNs = 10'000'000;
 
   int64_t SpinNs() {
+    if (sharing_.Shares()) return 0;
     if (strategy_ == WaitStrategy::kSpin) return Deadline::Infinite().at_ns();
     return strategy_ == WaitStrategy::kAdaptive ? budget_.ForThisWait() : 0;
   }
@@ -119,7 +145,20 @@ class BasicWaiter {
   }
   template <typename Ready>
   ErrorCode LongUntil(Ready ready, Deadline deadline, WaitWatch& watch,
-                      int64_t start, int64_t now, int64_t spin_ns);
+                      int64_t start, int64_t now, int64_t spin_ns,
+                      int own_core);
+  // Polls from the end of a nap on. Returns whether the condition came.
+  template <typename Ready>
+  bool Polled(Ready ready, const Forecast::Nap& nap, int64_t start,
+              Deadline deadline);
+  // Sleeps once, on this core if the thread may; -1: on any.
+  template <typename Ready>
+  Doorbell::Wake Sleep(Ready ready, int64_t slice_ns, int core);
+  // A wait has ended with what it waited for.
+  void Answered(int64_t start, int64_t now, bool slept) {
+    if (sharing_.on()) forecast_.Waited(now - start);
+    if (sharing_.Waited(now - start, slept, now)) budget_.ProbeNext();
+  }
 
   typename Machine::Bell bell_;
   WaitStrategy strategy_;
@@ -128,6 +167,10 @@ class BasicWaiter {
   int yielded_answers_ = 0;    // that came during a yield, in a row
   bool peer_notifies_ = true;  // as the last sleep that ended well showed
   int64_t came_at_ns_ = 0;     // 0: unknown
+  CoreSharing sharing_;
+  Forecast forecast_;
+  SharedWord<uint64_t>* early_wakes_ = nullptr;  // null: does not wake early
+  SharedWord<uint64_t>* early_hits_ = nullptr;
   // Begin of the first of the waits that have timed out since the last answer,
   // sleep or IsRealTime; 0: none.
   int64_t unanswered_from_ns_ = 0;
@@ -144,7 +187,7 @@ using Waiter = BasicWaiter<WaitMachine>;
 template <typename Machine>
 template <typename Ready>
 ErrorCode BasicWaiter<Machine>::Until(Ready ready, Deadline deadline,
-                                      WaitWatch& watch) {
+                                      WaitWatch& watch, int own_core) {
   came_at_ns_ = 0;
   if (ready()) {
     unanswered_from_ns_ = 0;
@@ -155,18 +198,63 @@ ErrorCode BasicWaiter<Machine>::Until(Ready ready, Deadline deadline,
   if (deadline.PassedAt(start)) {
     return ready() ? ErrorCode::kOk : ErrorCode::kStepTimeout;
   }
-  const int64_t spin_ns = std::min(SpinNs(), deadline.at_ns() - start);
+  const int64_t spin_ns = own_core >= 0 && strategy_ != WaitStrategy::kSpin
+                              ? 0
+                              : std::min(SpinNs(), deadline.at_ns() - start);
   const int64_t quick_ns = std::min(spin_ns, WaitWatch::kQuickNs);
   int64_t now = start;
   for (; now - start < quick_ns; now = clock_.Nanos()) {
     if (ready()) {
       Hit(now - start, /*yielded=*/false);
+      if (!sharing_.IsIdle()) Answered(start, now, /*slept=*/false);
       came_at_ns_ = now;
       unanswered_from_ns_ = 0;
       return ErrorCode::kOk;
     }
   }
-  return LongUntil(ready, deadline, watch, start, now, spin_ns);
+  return LongUntil(ready, deadline, watch, start, now, spin_ns, own_core);
+}
+
+template <typename Machine>
+template <typename Ready>
+Doorbell::Wake BasicWaiter<Machine>::Sleep(Ready ready, int64_t slice_ns,
+                                           int core) {
+  // While this thread is limited to the peer's core it says so, also before and
+  // after the sleep: it then runs only if the peer sleeps.
+  sharing_.Tell(core);
+  Doorbell::Wake wake;
+  {
+    const typename Machine::Placement placed(core);
+    if (placed.core() != core) sharing_.Tell(-1);
+    wake = bell_.SleepUnless(ready, slice_ns);
+  }
+  sharing_.Tell(-1);
+  return wake;
+}
+
+template <typename Machine>
+template <typename Ready>
+bool BasicWaiter<Machine>::Polled(Ready ready, const Forecast::Nap& nap,
+                                  int64_t start, Deadline deadline) {
+  // relaxed: counters, for display.
+  early_wakes_->fetch_add(1, std::memory_order_relaxed);
+  int64_t now = clock_.Nanos();
+  forecast_.Woke(now - start - nap.sleep_ns);
+  const int64_t until_ns =
+      std::min(deadline.at_ns(), start + nap.polls_until_ns);
+  do {
+    if (ready()) {
+      // relaxed: as above.
+      early_hits_->fetch_add(1, std::memory_order_relaxed);
+      forecast_.Hit();
+      Answered(start, now, /*slept=*/true);
+      came_at_ns_ = now;
+      return true;
+    }
+    now = clock_.Nanos();
+  } while (now < until_ns);
+  if (now >= start + nap.polls_until_ns) forecast_.Miss();
+  return false;
 }
 
 // Spins on with pauses and yields, or sleeps.
@@ -174,7 +262,7 @@ template <typename Machine>
 template <typename Ready>
 [[gnu::noinline]] ErrorCode BasicWaiter<Machine>::LongUntil(
     Ready ready, Deadline deadline, WaitWatch& watch, int64_t start,
-    int64_t now, int64_t spin_ns) {
+    int64_t now, int64_t spin_ns, int own_core) {
   bool told = false;
   bool spinning = spin_ns > 0;
   bool yielded = false;
@@ -183,6 +271,9 @@ template <typename Ready>
   int64_t spun_from = std::exchange(unanswered_from_ns_, 0);
   if (spun_from == 0) spun_from = start;
   int64_t next_check = start + kFirstCheckNs;
+  Forecast::Nap nap;
+  if (early_wakes_ != nullptr && sharing_.on()) nap = forecast_.ForThisWait();
+  int first_core = own_core;
   const bool yields = strategy_ == WaitStrategy::kAdaptive && budget_.IsLong();
   int64_t next_yield =
       yields ? start + kYieldEveryNs : Deadline::Infinite().at_ns();
@@ -198,6 +289,7 @@ template <typename Ready>
         Miss();
       }
       if (came) {
+        Answered(start, now, /*slept=*/false);
         came_at_ns_ = now;
         return ErrorCode::kOk;
       }
@@ -219,16 +311,37 @@ template <typename Ready>
       Machine::Pause();
     } else {
       slept = true;
-      const int64_t slice =
-          peer_notifies_
-              ? kLongestSleepNs
-              : std::clamp(now - start, kShortestSleepNs, kLongestSleepNs);
-      const Doorbell::Wake wake = bell_.SleepUnless(
-          ready, std::clamp<int64_t>(deadline.at_ns() - now, 0, slice));
-      if (wake == Doorbell::Wake::kReady) return ErrorCode::kOk;
+      if (nap.sleep_ns != 0 && now - start >= nap.sleep_ns) {
+        if (Polled(ready, nap, start, deadline)) return ErrorCode::kOk;
+        nap = {};
+        now = clock_.Nanos();
+      }
+      const bool naps = nap.sleep_ns != 0;
+      int64_t slice_ns = kLongestSleepNs;
+      if (naps) {
+        slice_ns = std::min(slice_ns, start + nap.sleep_ns - now);
+      } else if (!peer_notifies_) {
+        slice_ns = std::clamp(now - start, kShortestSleepNs, kLongestSleepNs);
+      }
+      const int core = std::exchange(first_core, -1);
+      const Doorbell::Wake wake =
+          Sleep(ready, std::clamp<int64_t>(deadline.at_ns() - now, 0, slice_ns),
+                naps || core >= 0 ? core : sharing_.CoreAt(now));
+      if (wake == Doorbell::Wake::kReady) {
+        Answered(start, clock_.Nanos(), /*slept=*/false);
+        return ErrorCode::kOk;
+      }
       if (ready()) {
-        peer_notifies_ = wake == Doorbell::Wake::kNotified;
-        if (spin_ns == 0) budget_.Slept(clock_.Nanos() - start);
+        now = clock_.Nanos();
+        if (naps) {
+          forecast_.Miss();  // its bell may ring just after the nap's end
+        } else {
+          peer_notifies_ = wake == Doorbell::Wake::kNotified;
+        }
+        if (spin_ns == 0 && own_core < 0 && !sharing_.Shares()) {
+          budget_.Slept(now - start);
+        }
+        Answered(start, now, /*slept=*/true);
         return ErrorCode::kOk;
       }
       interrupted = wake == Doorbell::Wake::kSignal;

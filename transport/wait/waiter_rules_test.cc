@@ -5,10 +5,12 @@
 #include <algorithm>
 #include <cstdint>
 #include <limits>
+#include <set>
 #include <vector>
 
 #include "base/clock.h"
 #include "schema/layout/error_codes.h"
+#include "schema/layout/shared_word.h"
 #include "transport/wait/doorbell.h"
 #include "transport/wait/spin_budget.h"
 #include "transport/wait/waiter.h"
@@ -28,6 +30,8 @@ struct FakeMachine {
     Doorbell::Wake SleepUnless(Ready&& ready, int64_t slice_ns) {
       if (ready()) return Doorbell::Wake::kReady;
       slices_ns.push_back(slice_ns);
+      // relaxed: here and below, there is one thread.
+      cores_told.push_back(own_core.load(std::memory_order_relaxed));
       slept_from_ns = now_ns;
       if (answer_ns == kWhenAsleep) answer_ns = now_ns;
       const int64_t woken_ns = std::max(now_ns, answer_ns) + wake_ns;
@@ -36,6 +40,15 @@ struct FakeMachine {
       return answered && rings ? Doorbell::Wake::kNotified
                                : Doorbell::Wake::kSliceOver;
     }
+  };
+  struct Placement {
+    explicit Placement(int core) : on(cores.contains(core) ? core : -1) {
+      if (core < 0) return;
+      cores_asked.push_back(core);
+      now_ns += place_ns;
+    }
+    int core() const { return on; }
+    int on;
   };
   static void Pause() { now_ns += 40; }
   static void Yield() {
@@ -57,11 +70,21 @@ struct FakeMachine {
     slices_ns.clear();
     rings = may_migrate = true;
     is_real_time = false;
+    place_ns = 0;
+    cores = {0, 1};
+    cores_asked.clear();
+    cores_told.clear();
+    own_core.store(0, std::memory_order_relaxed);
   }
   static inline int64_t now_ns, answer_ns, wake_ns, yield_ns, slept_from_ns;
   static inline int yields;
   static inline std::vector<int64_t> slices_ns;  // Of all sleeps.
   static inline bool rings, may_migrate, is_real_time;
+  static inline int64_t place_ns;
+  static inline SharedWord<uint32_t> own_core;     // As a waiter tells it.
+  static inline std::vector<uint32_t> cores_told;  // During all sleeps.
+  static inline std::set<int> cores;               // Those that are allowed.
+  static inline std::vector<int> cores_asked;      // For all sleeps.
 };
 
 struct CountingWatch : WaitWatch {
@@ -216,6 +239,178 @@ TEST_F(WaitingRules, ChecksAfterAMillisecondAndThenEveryFive) {
   EXPECT_EQ(watch_.calls, 1);
   Wait(spin_, 11'100'000);
   EXPECT_EQ(watch_.calls, 4);
+}
+
+class SharedCores : public WaitingRules {
+ protected:
+  SharedCores() {
+    for (FakeWaiter* waiter : {&adaptive_, &spin_, &block_}) {
+      waiter->ShareCore(&peer_core_, &FakeMachine::own_core);
+    }
+    // relaxed: here and below, there is one thread.
+    peer_core_.store(1 + 1, std::memory_order_relaxed);
+  }
+  void WaitOften(FakeWaiter& waiter, int64_t answer_ns) {
+    for (int i = 0; i < 100; ++i) Wait(waiter, answer_ns);
+    FakeMachine::cores_asked.clear();
+    FakeMachine::cores_told.clear();
+  }
+
+  SharedWord<uint32_t> peer_core_{};
+  SharedWord<uint64_t> wakes_{}, hits_{};
+};
+
+TEST_F(SharedCores, SleepsOnThePeersCoreBetweenSlowRequests) {
+  for (FakeWaiter* waiter : {&adaptive_, &block_}) {
+    WaitOften(*waiter, 2'000'000);
+    EXPECT_TRUE(Wait(*waiter, 2'000'000));
+    EXPECT_EQ(FakeMachine::cores_asked, std::vector<int>{1});
+    EXPECT_EQ(FakeMachine::cores_told, std::vector<uint32_t>{1 + 1});
+    EXPECT_EQ(FakeMachine::own_core.load(std::memory_order_relaxed), 0U);
+  }
+}
+
+TEST_F(SharedCores, SpinSharesNone) {
+  FakeMachine::is_real_time = true;
+  WaitOften(spin_, 20'000'000);
+  EXPECT_TRUE(Wait(spin_, 20'000'000));
+  EXPECT_TRUE(FakeMachine::cores_asked.empty());
+}
+
+TEST_F(SharedCores, SpinsOnWhereSpinsSeeTheRequest) {
+  WaitOften(adaptive_, 300'000);
+  EXPECT_FALSE(Wait(adaptive_, 300'000));
+}
+
+TEST_F(SharedCores, SpinsAgainWhenRequestsAreQuick) {
+  WaitOften(adaptive_, 2'000'000);
+  WaitOften(adaptive_, 1'000);
+  EXPECT_FALSE(Wait(adaptive_, 1'000));
+  EXPECT_TRUE(FakeMachine::cores_asked.empty());
+}
+
+// The request comes while the system calls of the placement run.
+TEST_F(SharedCores, SpinsAgainWhenRequestsComeBeforeTheSleep) {
+  FakeMachine::place_ns = 2'000;
+  WaitOften(adaptive_, 2'000'000);
+  WaitOften(adaptive_, 1'000);
+  EXPECT_FALSE(Wait(adaptive_, 1'000));
+  EXPECT_TRUE(FakeMachine::cores_asked.empty());
+}
+
+TEST_F(SharedCores, LeavesTheCoreOfAPeerThatIsAwayForLong) {
+  WaitOften(block_, 2'000'000);
+  Wait(block_, 500'000'000);
+  EXPECT_EQ(FakeMachine::cores_asked.size(), 10U);  // slices of 10 ms
+  EXPECT_EQ(FakeMachine::cores_told.back(), 0U);
+}
+
+// Also if the caller's deadlines end the waits.
+TEST_F(SharedCores, LeavesTheCoreOfAFrozenPeer) {
+  WaitOften(block_, 2'000'000);
+  for (int i = 0; i < 100; ++i) Wait(block_, 90'000'000, 5'000'000);
+  EXPECT_LE(FakeMachine::cores_asked.size(), 21U);
+  EXPECT_EQ(FakeMachine::cores_told.back(), 0U);
+}
+
+TEST_F(SharedCores, TellsThePeerOfNoCoreOnWhichItMayNotRun) {
+  FakeMachine::cores = {0};
+  WaitOften(block_, 2'000'000);
+  EXPECT_TRUE(Wait(block_, 2'000'000));
+  EXPECT_EQ(FakeMachine::cores_asked, std::vector<int>{1});
+  EXPECT_EQ(FakeMachine::cores_told, std::vector<uint32_t>{0});
+}
+
+TEST_F(SharedCores, SharesNoneWithAPeerThatNamesNone) {
+  peer_core_.store(0, std::memory_order_relaxed);
+  for (FakeWaiter* waiter : {&adaptive_, &block_}) {
+    WaitOften(*waiter, 2'000'000);
+    EXPECT_TRUE(Wait(*waiter, 2'000'000));
+    EXPECT_TRUE(FakeMachine::cores_asked.empty());
+  }
+}
+
+class OwnCore : public WaitingRules {
+ protected:
+  // Waits for an answer that the peer computes on this core.
+  void WaitForThePeer(FakeWaiter& waiter, int64_t answer_ns) {
+    FakeMachine::answer_ns = FakeMachine::now_ns + answer_ns;
+    FakeMachine::slices_ns.clear();
+    const auto came = [] {
+      return FakeMachine::now_ns >= FakeMachine::answer_ns;
+    };
+    EXPECT_EQ(waiter.Until(came, Deadline::Infinite(), watch_, 1),
+              ErrorCode::kOk);
+  }
+};
+
+TEST_F(OwnCore, SleepsThereAtOnce) {
+  for (FakeWaiter* waiter : {&adaptive_, &block_}) {
+    FakeMachine::Reset();
+    WaitForThePeer(*waiter, 1'000);
+    EXPECT_EQ(FakeMachine::slices_ns.size(), 1U);
+    EXPECT_EQ(FakeMachine::cores_asked, std::vector<int>{1});
+  }
+}
+
+TEST_F(OwnCore, IsKeptForTheFirstSleepOfALongWait) {
+  WaitForThePeer(adaptive_, 25'000'000);
+  EXPECT_EQ(FakeMachine::slices_ns.size(), 3U);
+  EXPECT_EQ(FakeMachine::cores_asked, std::vector<int>{1});
+}
+
+TEST_F(OwnCore, TeachesNothing) {
+  for (int i = 0; i < 100; ++i) WaitForThePeer(adaptive_, 1'000);
+  EXPECT_FALSE(Wait(adaptive_, 400'000)) << "it spins for as long as at first";
+}
+
+TEST_F(OwnCore, DoesNotMakeSpinSleep) {
+  WaitForThePeer(spin_, 1'000);
+  EXPECT_TRUE(FakeMachine::slices_ns.empty());
+}
+
+TEST_F(SharedCores, WakesBeforeARegularRequest) {
+  adaptive_.WakeEarly(&wakes_, &hits_);
+  for (int i = 0; i < 100; ++i) Wait(adaptive_, 2'000'000);
+  const int64_t start_ns = FakeMachine::now_ns;
+  Wait(adaptive_, 2'000'000);
+  EXPECT_EQ(FakeMachine::slices_ns.size(), 1U);
+  EXPECT_LT(FakeMachine::now_ns - start_ns, 2'000'000 + 1'000)
+      << "it paid for a wake-up";
+  EXPECT_LE(adaptive_.CameAtNs(), start_ns + 2'000'000 + 100);
+  EXPECT_GT(FakeMachine::slices_ns[0], 1'700'000) << "it polled for too long";
+  const uint64_t hits = hits_.load(std::memory_order_relaxed);
+  EXPECT_GT(hits, 20U);
+  EXPECT_GE(wakes_.load(std::memory_order_relaxed), hits);
+}
+
+TEST_F(SharedCores, SharesTheCoreAfterAForecastThatFailed) {
+  adaptive_.WakeEarly(&wakes_, &hits_);
+  for (int i = 0; i < 100; ++i) Wait(adaptive_, 2'000'000);
+  FakeMachine::cores_asked.clear();
+  EXPECT_TRUE(Wait(adaptive_, 9'000'000));
+  EXPECT_EQ(FakeMachine::slices_ns.size(), 2U);
+  EXPECT_EQ(FakeMachine::cores_asked, std::vector<int>{1});
+}
+
+TEST_F(SharedCores, BlockDoesNotWakeEarly) {
+  block_.WakeEarly(&wakes_, &hits_);
+  WaitOften(block_, 2'000'000);
+  EXPECT_TRUE(Wait(block_, 2'000'000));
+  EXPECT_EQ(FakeMachine::cores_asked, std::vector<int>{1});
+}
+
+TEST_F(SharedCores, AForecastKeepsTheDeadline) {
+  adaptive_.WakeEarly(&wakes_, &hits_);
+  for (int i = 0; i < 100; ++i) Wait(adaptive_, 2'000'000);
+  const int64_t start_ns = FakeMachine::now_ns;
+  EXPECT_TRUE(Wait(adaptive_, 9'000'000, 1'990'000));
+  EXPECT_LT(FakeMachine::now_ns - start_ns, 1'991'000);
+}
+
+TEST_F(SharedCores, DoesNotWakeEarlyForQuickRequests) {
+  adaptive_.WakeEarly(&wakes_, &hits_);
+  for (int i = 0; i < 100; ++i) ASSERT_FALSE(Wait(adaptive_, 1'000));
 }
 
 }  // namespace

@@ -193,7 +193,13 @@ std::string BirthText(const Region& region, const At& at) {
 }
 
 std::string EngineText(const Region& region, const At&) {
-  return PeerText(region.engine);
+  std::string text = PeerText(region.engine);
+  if (region.engine.core && region.engine.sleepers > 0 &&
+      region.engine.life == Life::kAlive) {
+    absl::StrAppend(&text, "; sleeps on the client's core ",
+                    *region.engine.core);
+  }
+  return text;
 }
 
 // A header-only client is visible only by the number of exchanges, which grows.
@@ -445,6 +451,10 @@ constexpr Field<Peer> kPeer[] = {
     Of<&Peer::sleepers>(
         "sleepers",
         "number of wake-ups, modulo 2^32; number of its sleeping threads"),
+    Of<&Peer::core>("core",
+                    "client: the core on which it waits for results; engine: "
+                    "the core on which it sleeps between two requests, since "
+                    "it is the client's; null: none, or unknown"),
 };
 
 constexpr Field<RegionReport> kLastError[] = {
@@ -693,6 +703,11 @@ constexpr Field<Region> kRegion[] = {
     {.title = "speed", .text = SpeedText},
     Part<kTimes, &Region::step_times>("step_times", nullptr, TimesBlock),
     SamePart<kTimes, &Region::round_trips>("round_trips"),
+    Of<&Region::early_wakes>("early_wakes", ""),
+    Of<&Region::early_hits>(
+        "early_hits",
+        "how often the engine polled before a request that it forecast; how "
+        "often the request came meanwhile"),
     Part<kAttendant, &Region::attendants>("attendants[]", "attendants",
                                           AttendantsText),
     {"rings", nullptr, [](const Region& of) { return ObjectOf<kRings>(of); },

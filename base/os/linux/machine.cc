@@ -50,6 +50,31 @@ size_t ReadText(const UniqueFd& file, std::span<char> text) {
 
 void YieldCore() { sched_yield(); }
 
+int CurrentCore() { return sched_getcpu(); }
+
+OnCore::OnCore(int core) : core_(-1) {
+  static_assert(sizeof(before_) == sizeof(cpu_set_t));
+  auto& before = *reinterpret_cast<cpu_set_t*>(before_);
+  if (core < 0 || core >= CPU_SETSIZE ||
+      sched_getaffinity(0, sizeof(before), &before) != 0 ||
+      !CPU_ISSET(core, &before)) {
+    return;
+  }
+  cpu_set_t one;
+  CPU_ZERO(&one);
+  CPU_SET(core, &one);
+  if (sched_setaffinity(0, sizeof(one), &one) == 0) core_ = core;
+}
+
+OnCore::~OnCore() {
+  if (core_ < 0) return;
+  cpu_set_t now;
+  if (sched_getaffinity(0, sizeof(now), &now) != 0) return;
+  if (CPU_COUNT(&now) != 1 || !CPU_ISSET(core_, &now)) return;
+  sched_setaffinity(0, sizeof(before_),
+                    reinterpret_cast<const cpu_set_t*>(before_));
+}
+
 bool IsRealTimeThread() {
   const int policy = sched_getscheduler(0) & ~SCHED_RESET_ON_FORK;
   return policy == SCHED_FIFO || policy == SCHED_RR;

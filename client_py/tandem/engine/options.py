@@ -175,12 +175,14 @@ class ProcessOptions(_Group):
       timeout: Seconds that a step or reset may take. A `render` for a viewer is part of the step that waits for it.
       start_timeout: Seconds that the processes may take to start; imports of environments in Python do not count.
       wait: How the client waits for results: "adaptive", "spin" or "block"; see `SharedMemoryClient`.
+      share_core: Whether a step may begin on the client's core; see `SharedMemoryClient`.
     """
 
     restart: bool = _checked(False, partial(flag, after=""))
     timeout: float = _checked(10.0, seconds)
     start_timeout: float = _checked(30.0, seconds)
     wait: Literal["adaptive", "spin", "block"] = _checked("adaptive", _wait)
+    share_core: bool = _checked(True, partial(flag, after=""))
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -314,6 +314,7 @@ def _make_engine(task: str | None, asked: _Asked) -> SharedMemoryVectorEnv:
             timeout=engine.timeout,
             attach_timeout=engine.start_timeout,
             wait=engine.wait,
+            share_core=engine.share_core,
             autoreset_mode=AutoresetMode.DISABLED if functions else mode,
         )
         its: dict[str, Any] = {"copy": options.copy, "dtype": options.dtype, "render_mode": render_mode}

@@ -75,6 +75,7 @@ def start_workers(
             timeout=options.timeout,
             attach_timeout=options.start_timeout,
             wait=options.wait,
+            share_core=options.share_core,
             autoreset_mode=mode,
         )
     except BaseException:

@@ -58,6 +58,7 @@ int main() {
   const tandem::LrbcHeader images = tandem::SampleImagesHeader();
   const tandem::LrbcHeader commands = tandem::SampleCommandsHeader();
   const tandem::LrbcHeader identity = tandem::SampleIdentityHeader();
+  const tandem::LrbcHeader cores = tandem::SampleCoresHeader();
   const tandem::LrbcHeader attendants = tandem::SampleAttendantsHeader();
   const tandem::AttendantSlot slot = tandem::SampleAttendantSlot();
   const tandem::LrbcHeader image_slots = tandem::SampleImageSlotsHeader();
@@ -77,6 +78,7 @@ int main() {
       Write(folder + "lrbc_v1_images.bin", &images, sizeof(images)) &&
       Write(folder + "lrbc_v1_commands.bin", &commands, sizeof(commands)) &&
       Write(folder + "lrbc_v1_identity.bin", &identity, sizeof(identity)) &&
+      Write(folder + "lrbc_v1_cores.bin", &cores, sizeof(cores)) &&
       Write(folder + "lrbc_v1_attendants.bin", &attendants,
             sizeof(attendants)) &&
       Write(folder + "attendant_slot_v1.bin", &slot, sizeof(slot)) &&

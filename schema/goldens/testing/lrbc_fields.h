@@ -78,7 +78,7 @@
         "extensions kept: 1 arrays, 2 session, 4 step times, 8 infos, 16 "     \
         "frames, 32 images, 64 commands, 128 attendants, 256 image slots, "    \
         "512 fields, 1024 workers, 2048 subsets, 4096 GPU arrays, "            \
-        "8192 identity")                                                       \
+        "8192 identity, 16384 core sharing")                                   \
   FIELD(generation, "engine",                                                  \
         "nanoseconds since the Unix epoch at birth: tells a restarted "        \
         "engine's region")                                                     \
@@ -147,7 +147,9 @@
   FIELD(                                                                       \
       attendant_bell, "attendants",                                            \
       "calls of any attendant so far; tells the engine to look at the slots")  \
-  RESERVED(reserved_1044)                                                      \
+  FIELD(client_core, "client",                                                 \
+        "1 + the core of the thread that waits for results; 0: unknown")       \
+  RESERVED(reserved_1048)                                                      \
   FIELD(attach_ack, "engine", "the hello that the engine welcomed")            \
   FIELD(exchange_status, "engine",                                             \
         "error code of the exchange; published by frame_seq")                  \
@@ -163,7 +165,12 @@
   RESERVED(reserved_1412)                                                      \
   FIELD(engine_sleepers, "engine",                                             \
         "how many of its threads sleep, or are about to")                      \
-  RESERVED(reserved_1540)                                                      \
+  FIELD(engine_core, "engine",                                                 \
+        "1 + the core on which it sleeps, the client's; 0: none")              \
+  FIELD(early_wakes, "engine",                                                 \
+        "how often it polled before a request that it forecast")               \
+  FIELD(early_hits, "engine", "how often the request came meanwhile")          \
+  RESERVED(reserved_1560)                                                      \
   FIELD(client_doorbell, "engine",                                             \
         "rings so far; the futex that the client sleeps on")                   \
   RESERVED(reserved_1668)                                                      \

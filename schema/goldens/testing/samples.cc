@@ -325,6 +325,18 @@ LrbcHeader SampleIdentityHeader() {
   return header;
 }
 
+LrbcHeader SampleCoresHeader() {
+  LrbcHeader header = SampleIdentityHeader();
+  header.feature_bits |= kFeatureCoreSharing;
+  // relaxed: no other thread uses it.
+  header.client_core.store(1006, std::memory_order_relaxed);
+  header.engine_core.store(1007, std::memory_order_relaxed);
+  header.early_wakes.store(1008, std::memory_order_relaxed);
+  header.early_hits.store(1009, std::memory_order_relaxed);
+  header.layout_crc32 = LayoutCrc(header);
+  return header;
+}
+
 WorkersHeader SampleWorkersHead() {
   WorkersHeader head;
   std::memset(static_cast<void*>(&head), 0, sizeof(head));
