@@ -254,8 +254,12 @@ ErrorCode ClientCore::AwaitResults(Deadline deadline,
   LrbcHeader* const shared = header();
   ClientWatch watch(session.region, options.interrupted, session.seq,
                     /*judges_frames=*/true, on_long_wait);
-  const int shared_core = std::exchange(session.shared_core, -1);
-  if (shared_core >= 0) AddTo(&session.shared_core_exchanges, 1);
+  int shared_core = std::exchange(session.shared_core, -1);
+  if (shared_core >= 0) {
+    // This may be another thread, or a later one, than sent the request.
+    if (shared_core != CurrentCore()) shared_core = -1;
+    AddTo(&session.shared_core_exchanges, 1);
+  }
   ErrorCode code = session.waiter.Until([this] { return HasResults(); },
                                         deadline, watch, shared_core);
   if (code != ErrorCode::kOk) {

@@ -207,9 +207,9 @@ void OwnerSide::ForgetClient() {
   if (s.header->action_seq.load(std::memory_order_relaxed) == s.frame_seq) {
     ClearRequests();
   }
+  StoreIfOther(&s.header->client_core, 0);  // the next stores it when welcomed
   // The next client may have stored its labels already.
   if (s.region.PeerAlive(kClientLockByte)) return;
-  StoreIfOther(&s.header->client_core, 0);
   // relaxed: labels, for display.
   s.header->client_pid.store(0, std::memory_order_relaxed);
   s.header->client_phase.store(PackPhase(Phase::kAbsent, MonotonicNanos()),
@@ -251,6 +251,7 @@ void OwnerSide::Answer(const absl::Status& status, uint64_t frame_seq) {
   // Its number may differ from the one at rendering.
   if (status.ok() && !arrays_.images.empty()) TagImages(frame_seq);
   SetPhase(s.idle, MonotonicNanos());
+  StoreIfOther(&s.header->client_core, 0);
   // SYNC(attach.welcome): release; fresh observations before the answer.
   s.header->attach_ack.store(s.acknowledged, std::memory_order_release);
   s.client_bell.NotifyIfWaiting();

@@ -182,11 +182,14 @@ TEST_P(SessionCores, AFrozenAndAKilledClientLeaveTheEngineAllCores) {
     ASSERT_EQ(pipe(ready), 0);
     const Child client([&] {
       ClientSide side = StepOnASharedCore(8);
-      EXPECT_EQ(write(ready[1], "", 1), 1);
-      for (;;) Step(side);
+      if (!HasFailure()) EXPECT_EQ(write(ready[1], "", 1), 1);
+      while (!HasFailure()) Step(side);
     });
+    close(ready[1]);
     char byte;
-    ASSERT_EQ(read(ready[0], &byte, 1), 1);
+    ASSERT_EQ(read(ready[0], &byte, 1), 1) << "the client failed, see above";
+    close(ready[0]);
+    ASSERT_EQ(waitpid(client.pid(), nullptr, WNOHANG), 0);
     client.Send(frozen ? SIGSTOP : SIGKILL);
     AwaitAllCores();
     if (frozen) client.Send(SIGCONT);

@@ -62,7 +62,7 @@ class CoreSharing {
 
   // The side will sleep on this core; -1: it does not, or no longer.
   void Tell(int core) {
-    if (own_ != nullptr) StoreIfOther(own_, static_cast<uint32_t>(core + 1));
+    if (own_ != nullptr) StoreIfOther(own_, static_cast<uint32_t>(core) + 1);
   }
 
   // A wait of this length has ended with a request. Returns true if it turned

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cstdint>
+#include <limits>
 #include <utility>
 
 #include "schema/layout/shared_word.h"
@@ -88,8 +89,12 @@ TEST_F(CoreSharingTest, NamesTheCoreUntilThePeerIsAwayForLong) {
 
 TEST_F(CoreSharingTest, TakesAnyWordOfThePeer) {
   WaitLong(kWaits);
-  for (const auto& [word, core] : {std::pair(0U, -1), {1U, 0}, {~0U, -2}}) {
+  constexpr int kMost = std::numeric_limits<int>::max();
+  for (const auto& [word, core] :
+       {std::pair(0U, -1), {1U, 0}, {~0U, -2}, {1U << 31, kMost}}) {
     peer_.store(word, std::memory_order_relaxed);
+    sharing_.Tell(sharing_.CoreAt(now_ns_));
+    EXPECT_EQ(own_.load(std::memory_order_relaxed), word);
     EXPECT_EQ(sharing_.CoreAt(now_ns_), core);
     EXPECT_EQ(sharing_.Shares(), core >= 0);
   }

@@ -17,10 +17,11 @@ int64_t WaitOnce(Forecast& forecast, int64_t length_ns, int64_t late_ns) {
   int64_t polled_ns = -1;
   if (nap.sleep_ns != 0) {
     const int64_t woken_ns = nap.sleep_ns + late_ns;
-    if (length_ns < nap.sleep_ns) {
+    if (length_ns >= nap.sleep_ns) forecast.Woke(late_ns);
+    if (length_ns < woken_ns) {
       forecast.Miss();
       polled_ns = 0;
-    } else if (forecast.Woke(late_ns); length_ns <= nap.polls_until_ns) {
+    } else if (length_ns <= nap.polls_until_ns) {
       forecast.Hit();
       polled_ns = std::max<int64_t>(0, length_ns - woken_ns);
     } else {
@@ -71,6 +72,15 @@ TEST(Forecast, ThereAreFewWhereTheTimerIsTooLate) {
     naps += WaitOnce(forecast, kWaitNs, kWaitNs / 2) >= 0;
   }
   EXPECT_LT(naps, 50);
+}
+
+TEST(Forecast, LearnsHowLateATimerIs) {
+  Forecast forecast;
+  int polls = 0;
+  for (int i = 0; i < 3000; ++i) {
+    polls += WaitOnce(forecast, kWaitNs + i % 2 * 5'000, 100'000) > 0;
+  }
+  EXPECT_GT(polls, 1000);
 }
 
 TEST(Forecast, WakesEarlierByALateTimer) {

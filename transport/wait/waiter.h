@@ -222,6 +222,10 @@ Doorbell::Wake BasicWaiter<Machine>::Sleep(Ready ready, int64_t slice_ns,
   // While this thread is limited to the peer's core it says so, also before and
   // after the sleep: it then runs only if the peer sleeps.
   sharing_.Tell(core);
+  if (core >= 0 && ready()) {  // the peer may have asked before it saw the word
+    sharing_.Tell(-1);
+    return Doorbell::Wake::kReady;
+  }
   Doorbell::Wake wake;
   {
     const typename Machine::Placement placed(core);
@@ -333,8 +337,10 @@ template <typename Ready>
       }
       if (ready()) {
         now = clock_.Nanos();
-        if (naps) {
-          forecast_.Miss();  // its bell may ring just after the nap's end
+        if (naps) {  // its bell may ring just after the nap's end
+          const int64_t late_ns = now - start - nap.sleep_ns;
+          if (late_ns > 0) forecast_.Woke(late_ns);
+          forecast_.Miss();
         } else {
           peer_notifies_ = wake == Doorbell::Wake::kNotified;
         }
