@@ -3,12 +3,10 @@
 #include <gtest/gtest.h>
 #include <sched.h>
 #include <signal.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <string>
 #include <vector>
 
@@ -16,7 +14,7 @@
 #include "absl/status/statusor.h"
 #include "base/clock.h"
 #include "base/error.h"
-#include "base/os/end_with_parent.h"
+#include "base/os/testing/child_process.h"
 #include "schema/layout/lrbc.h"
 #include "schema/layout/shared_word.h"
 #include "transport/client_side.h"
@@ -49,32 +47,8 @@ void StayHere() {
   EXPECT_EQ(sched_setaffinity(0, sizeof(here), &here), 0);
 }
 
-// A child process, which ends with this object.
-class Child {
- public:
-  explicit Child(const std::function<void()>& run) {
-    const pid_t parent = getpid();
-    pid_ = fork();
-    if (pid_ != 0) return;
-    EndWithParent(SIGKILL, parent);
-    run();
-    _exit(testing::Test::HasFailure() ? 1 : 0);
-  }
-  Child(const Child&) = delete;
-  Child& operator=(const Child&) = delete;
-  ~Child() {
-    kill(pid_, SIGKILL);
-    waitpid(pid_, nullptr, 0);
-  }
-  pid_t pid() const { return pid_; }
-  void Send(int signal) const { EXPECT_EQ(kill(pid_, signal), 0); }
-
- private:
-  pid_t pid_;
-};
-
 // Its environments observe with how many cores they are stepped.
-void ServeCores(const std::string& name, WaitStrategy wait) {
+int ServeCores(const std::string& name, WaitStrategy wait) {
   EngineSide side = OpenSide(name, EchoSpec(), {.region = {}, .wait = wait});
   for (;;) {
     switch (side.Next(Deadline::Infinite())) {
@@ -151,7 +125,7 @@ class SessionCores : public testing::TestWithParam<WaitStrategy> {
   const std::string name_ = UniqueRegionName("cores");
   const cpu_set_t all_ = CoreSetOf(0);
   const int all_cores_ = CPU_COUNT(&all_);
-  const Child engine_{[this] { ServeCores(name_, GetParam()); }};
+  const ChildProcess engine_{[this] { return ServeCores(name_, GetParam()); }};
 };
 
 TEST_P(SessionCores, EachStepHasAllCores) {
@@ -180,19 +154,24 @@ TEST_P(SessionCores, AFrozenAndAKilledClientLeaveTheEngineAllCores) {
   for (const bool frozen : {true, false}) {
     int ready[2];
     ASSERT_EQ(pipe(ready), 0);
-    const Child client([&] {
+    const ChildProcess client([&] {
       ClientSide side = StepOnASharedCore(8);
-      if (HasFailure() || write(ready[1], "", 1) != 1) _exit(1);
+      if (HasFailure() || write(ready[1], "", 1) != 1) return 1;
       while (!HasFailure()) Step(side);
+      return 1;
     });
     close(ready[1]);
     char byte;
     ASSERT_EQ(read(ready[0], &byte, 1), 1) << "the client failed, see above";
     close(ready[0]);
-    ASSERT_EQ(waitpid(client.pid(), nullptr, WNOHANG), 0);
-    client.Send(frozen ? SIGSTOP : SIGKILL);
+    ASSERT_FALSE(client.HasEnded());
+    if (frozen) {
+      ASSERT_TRUE(client.Stop());
+    } else {
+      client.Signal(SIGKILL);
+    }
     AwaitAllCores();
-    if (frozen) client.Send(SIGCONT);
+    if (frozen) client.Continue();
   }
   StepOnASharedCore(8);
 }
@@ -200,9 +179,8 @@ TEST_P(SessionCores, AFrozenAndAKilledClientLeaveTheEngineAllCores) {
 TEST_P(SessionCores, AnEngineThatWasFrozenOnTheClientsCoreGoesOnWithAllCores) {
   ClientSide client = StepOnASharedCore(8);
   for (int i = 0; i < 20; ++i) {
-    engine_.Send(SIGSTOP);
-    usleep(1'000);
-    engine_.Send(SIGCONT);
+    ASSERT_TRUE(engine_.Stop());
+    engine_.Continue();
     Step(client);
   }
   AwaitAllCores();
