@@ -13,6 +13,7 @@ import pytest
 
 import tandem
 from tandem.testing.engines import (  # noqa: F401, the fixtures
+    WATCHDOG_SECS,
     nothing_left_behind,
     unique_name,
     watchdog,
@@ -32,7 +33,7 @@ def python_path(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_passes_the_conformance_suite() -> None:
     """All of engine_adapter/conformance, in real processes."""
     command: list[str | Path] = [_SUITE, "--limit_flag=max_episode_steps", sys.executable, _PROGRAM]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=180, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=WATCHDOG_SECS, check=False)
     assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"
     assert "[  PASSED  ]" in done.stdout and "[  SKIPPED ] 0" not in done.stdout
 

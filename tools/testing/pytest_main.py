@@ -1,7 +1,9 @@
 """Runs a pytest file as a Bazel test: the main file of each py_test, which names the test file as first argument."""
 
+import contextlib
 import os
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import NoReturn
 
@@ -19,6 +21,30 @@ class _Shard:
         if status := os.environ.get("TEST_SHARD_STATUS_FILE"):
             Path(status).touch()
         items[:] = items[int(os.environ.get("TEST_SHARD_INDEX", "0")) :: int(os.environ.get("TEST_TOTAL_SHARDS") or 1)]
+
+
+class _WithoutOpenGl:
+    """Skips tests that need OpenGL, which the ARM64 root (tools/arm64) does not have."""
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_setup(self) -> Iterator[None]:
+        with _skip_without_opengl():
+            return (yield)
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_call(self) -> Iterator[None]:
+        with _skip_without_opengl():
+            return (yield)
+
+
+@contextlib.contextmanager
+def _skip_without_opengl() -> Iterator[None]:
+    try:
+        yield
+    except Exception as error:
+        if "libEGL" in str(error):
+            pytest.skip("the ARM64 root has no OpenGL")
+        raise
 
 
 def run(*paths: str) -> NoReturn:
@@ -39,7 +65,8 @@ def run(*paths: str) -> NoReturn:
     if only := os.environ.get("TESTBRIDGE_TEST_ONLY"):
         arguments += ["-k", only]
     shard = _Shard()
-    code = pytest.main([*arguments, *paths, *sys.argv[1:]], plugins=[shard])
+    emulated = [_WithoutOpenGl()] if "TANDEM_EMULATED" in os.environ else []
+    code = pytest.main([*arguments, *paths, *sys.argv[1:]], plugins=[shard, *emulated])
     raise SystemExit(0 if code == pytest.ExitCode.NO_TESTS_COLLECTED and shard.has_cases else code)
 
 

@@ -15,7 +15,7 @@ with_arm64() {  # with_arm64 TARGET ...
   tools/setup --arm64
   ((${#targets[@]})) || targets=(//base/... //schema/... //transport/... //engine_adapter/{core,host,services}/... //sdk/...
     //client_py/... //tests/parity/... //program/grpc:peer_owner_test //tests/faults:every_access_test
-    -//sdk/csharp/... -//client_py/tandem:environments/images_test)  # Mono, and OpenGL, are not in the root
+    -//sdk/csharp/...)  # Mono is not in the root
   bazel_test programs --config=arm64 -- "${targets[@]}"
   run="env TANDEM_ARM64_ROOT=$(tools/arm64 --root) ${root}/tools/arm64 --machine"
   bazel_test machine --config=arm64 --test_tag_filters=arm64_machine --run_under="${run}" --local_test_jobs=1 -- "${targets[@]}"

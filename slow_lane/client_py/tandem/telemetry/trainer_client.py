@@ -52,7 +52,7 @@ class TrainerClient(ClosesOnExit):
     A call raises `UnknownRun` if the daemon has no run of that name, `ClientClosed` after `close`, and otherwise as
     `ERROR_TABLE` says.
 
-    >>> client = TrainerClient("unix:no-daemon.sock", timeout=0.1)
+    >>> client = TrainerClient("unix:no-daemon.sock", timeout=5)
     >>> client.runs()  # doctest: +IGNORE_EXCEPTION_DETAIL
     Traceback (most recent call last):
         ...
