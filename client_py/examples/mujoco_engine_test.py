@@ -17,6 +17,7 @@ import tandem
 from examples.mujoco_engine import HalfCheetah
 from tandem.serving.arrays import EngineArrays
 from tandem.testing.engines import (  # noqa: F401, the fixtures
+    WATCHDOG_SECS,
     nothing_left_behind,
     watchdog,
 )
@@ -31,7 +32,7 @@ def test_passes_the_conformance_suite(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join(filter(None, sys.path)))
     monkeypatch.setenv("OPENBLAS_NUM_THREADS", "1")
     command: list[str | Path] = [_SUITE, "--limit_flag=max_episode_steps", sys.executable, _PROGRAM, "--num_threads=2"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=180, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=WATCHDOG_SECS, check=False)
     assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"
 
 
