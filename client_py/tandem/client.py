@@ -7,7 +7,7 @@ import contextlib
 import enum
 import sys
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,7 +20,7 @@ from tandem.arguments.arrays import contract_seed, env_indices, seeds_of
 from tandem.errors import ForkedChild, InvalidArgument, Unsupported
 from tandem.handles import ClosesOnExit, NotPicklable
 from tandem.regions import region_to_attach
-from tandem.services.contract import SimulationContract, UnusedContractFields
+from tandem.services.contract import Contracts, SimulationContract, UnusedContractFields, contracts_of
 from tandem.services.of_engine import EngineServices
 
 Results = tuple[NDArray[np.float32], NDArray[np.float32], NDArray[np.uint8]]
@@ -190,7 +190,7 @@ class SharedMemoryClient(ClosesOnExit, NotPicklable, EngineServices, StepMethod)
         env_ids: Sequence[int] | NDArray[np.integer] | NDArray[np.bool_] | None = None,
         seed: int | Sequence[int | None] | NDArray[np.integer] | None = None,
         *,
-        contract: SimulationContract | None = None,
+        contract: Contracts = None,
     ) -> NDArray[np.float32]:
         """Starts a new episode in some environments; the others keep their state.
 
@@ -203,8 +203,10 @@ class SharedMemoryClient(ClosesOnExit, NotPicklable, EngineServices, StepMethod)
           seed: Environment i starts from seed + i; or one seed for each of `env_ids`, in their order. None, for all or
             for one: the environment's own random stream continues. A contract's draws use the same seed.
           contract: How these environments differ from the task from now on; `SimulationContract()`: not at all; None:
-            unchanged. Fields without effect on the task are reported by the warning `UnusedContractFields`. If that
-            warning is an error, the engine has adopted the contract, but no environment is reset.
+            unchanged. A sequence has one for each of `env_ids`, in their order. Fields without effect on the task are
+            reported by the warning `UnusedContractFields`. If that warning is an error, the engine has adopted the
+            contract, but no environment is reset. If the engine refuses one of several, those before it hold from the
+            next reset on.
 
         Returns:
           obs, float32[num_envs, obs_size]: the view that `step` returns.
@@ -215,19 +217,24 @@ class SharedMemoryClient(ClosesOnExit, NotPicklable, EngineServices, StepMethod)
         """
         indices = env_indices(env_ids, self.num_envs)
         seeds = seeds_of(seed, indices)
-        if contract is not None and indices and not self.pending:  # a pending exchange is refused below
-            self._set_contract(contract, indices, seeds)
+        contracts = contracts_of(contract, len(indices))
+        if any(contracts) and not self.pending:  # a pending exchange is refused below
+            its_seeds = map(contract_seed, seeds or [None] * len(indices), indices)
+            if unused := self._set_contracts(zip(indices, contracts, its_seeds, strict=True)):
+                warnings.warn(UnusedContractFields(unused), stacklevel=_callers_level())
         self._native.send_reset(indices, seeds)
         return self._native.recv()[0]
 
-    def _set_contract(self, contract: SimulationContract, indices: list[int], seeds: list[int | None]) -> None:
-        by_seed: dict[int | None, list[int]] = {}
-        for index, seed in zip(indices, seeds or [None] * len(indices), strict=True):
-            by_seed.setdefault(contract_seed(seed, index), []).append(index)
-        for seed, env_ids in by_seed.items():
-            unused = self.agent.set_contract(contract, env_ids, seed=seed)
-        if unused:
-            warnings.warn(UnusedContractFields(unused), stacklevel=_callers_level())
+    def _set_contracts(self, contracts: Iterable[tuple[int, SimulationContract | None, int | None]]) -> tuple[str, ...]:
+        """Sends the contracts of environments, each with its `contract_seed`; returns fields without effect."""
+        equal: dict[tuple[SimulationContract, int | None], list[int]] = {}
+        for index, contract, seed in contracts:
+            if contract is not None:
+                equal.setdefault((contract, seed), []).append(index)
+        unused: dict[str, None] = {}
+        for (contract, seed), env_ids in equal.items():
+            unused |= dict.fromkeys(self.agent.set_contract(contract, env_ids, seed=seed))
+        return tuple(unused)
 
     def drawn_frame(self, timeout: float | None = None) -> tuple[NDArray[np.uint8], bytes]:
         """Makes the engine draw its environments as they are now, and waits `timeout` seconds, None: the client's own.
@@ -521,7 +528,8 @@ class SharedMemoryClient(ClosesOnExit, NotPicklable, EngineServices, StepMethod)
 
 def _callers_level() -> int:
     """Counts the frames up to the user's line, for a warning."""
-    between = ("tandem.client", "tandem.environments", "tandem.sb3", "tandem.vector", "gymnasium", "stable_baselines3")
+    ours = ("client", "environments", "sb3", "tianshou", "torch", "vector")
+    between = (*(f"tandem.{room}" for room in ours), "gymnasium", "stable_baselines3", "tianshou", "torchrl")
     level, frame = 1, sys._getframe(1)
     while frame.f_back is not None and f"{frame.f_globals.get('__name__')}.".startswith(
         tuple(f"{n}." for n in between)

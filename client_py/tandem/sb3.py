@@ -56,11 +56,13 @@ class SharedMemoryVecEnv(VecEnv):
         self.metadata = envs.metadata
 
     def reset(self) -> VecEnvObs:
-        """Starts new episodes from the seeds that `seed` gave; returns their observations, [num_envs, obs_size]."""
+        """Starts new episodes from the seeds that `seed` gave, by the options of `set_options`.
+
+        In an engine the only option is "contract", a `SimulationContract`, which later episodes keep. Returns
+        observations, [num_envs, obs_size].
+        """
         options: list[dict[str, Any]] = self._options
         self._reset_options()
-        if any(options) and not self._in_python:
-            raise Unsupported("set_options: expected none, as an engine takes none, found others")
         # None where `seed` set none: the random stream of that environment continues.
         if any(options):
             obs, parts = self._envs.reset_each([each or None for each in options], seed=self._seeds)

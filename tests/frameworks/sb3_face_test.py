@@ -209,17 +209,45 @@ def test_a_restarted_engine_truncates_every_environment() -> None:
     sb3.close()
 
 
-def test_views_and_options_are_refused() -> None:
-    """SB3 keeps observations across steps, and an engine has no options of a reset."""
+def test_views_and_other_options_are_refused() -> None:
+    """SB3 keeps observations across steps, and an engine has one option of a reset."""
     envs = tandem.make_vec("Hopper-v5", _ENVS, options=tandem.TaskOptions(copy=False))
     with pytest.raises(tandem.InvalidArgument, match="copy"):
         envs.as_sb3()
     envs.close()
     sb3 = _ours("Hopper-v5")
     sb3.set_options({"low": -1})
-    with pytest.raises(tandem.Unsupported, match="set_options"):
+    with pytest.raises(tandem.InvalidArgument, match=r"options\[0\]: expected None or a dict with 'contract' alone"):
         sb3.reset()
     sb3.reset()
+    sb3.close()
+
+
+def test_contracts_of_set_options(tmp_path: Path) -> None:
+    """One for all environments, or one for each, for one reset; later episodes keep it."""
+    from tandem.testing.commanded_cart import arguments, commanding, commands_of  # as in test_agents_as_rows
+
+    limit = tandem.TaskOptions(max_episode_steps=3)
+    sb3 = VecMonitor(tandem.make_vec(num_envs=_ENVS, options=limit, **arguments(tmp_path)).as_sb3())
+    sb3.set_options({"contract": commanding(4)})
+    assert commands_of(sb3.reset()).tolist() == [4, 4, 4]
+    sb3.set_options([{"contract": commanding(1)}, {}, {"contract": commanding(3)}])
+    assert commands_of(sb3.reset()).tolist() == [1, 4, 3]
+    dones = 0
+    for _ in range(7):
+        obs, _, ends, infos = sb3.step(np.zeros((_ENVS, 1), np.float32))
+        assert commands_of(obs).tolist() == [1, 4, 3]
+        assert all(commands_of(each["terminal_observation"]) in (1, 3, 4) for each in infos if "episode" in each)
+        dones += ends.sum()
+    assert dones == 2 * _ENVS
+    assert commands_of(sb3.reset()).tolist() == [1, 4, 3]
+    sb3.seed(5)
+    sb3.set_options({"contract": commanding(-1, 1)})
+    drawn = commands_of(sb3.reset())
+    assert len(set(drawn.tolist())) == _ENVS and (abs(drawn) <= 1).all()
+    sb3.seed(5)
+    sb3.set_options({"contract": commanding(-1, 1)})
+    np.testing.assert_array_equal(commands_of(sb3.reset()), drawn)
     sb3.close()
 
 

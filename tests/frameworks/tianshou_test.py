@@ -3,6 +3,7 @@
 import time
 from collections.abc import Callable
 from contextlib import closing
+from pathlib import Path
 from typing import Any
 
 import gymnasium
@@ -16,7 +17,8 @@ from tianshou.env import BaseVectorEnv, DummyVectorEnv
 from torch.distributions import Categorical
 
 import tandem
-from tandem.tianshou import SubprocVectorEnv
+from tandem.testing.commanded_cart import arguments, commanding, commands_of
+from tandem.tianshou import SubprocVectorEnv, VectorEnv
 
 _ENVS = 4
 _FAILS = 13
@@ -142,6 +144,21 @@ def test_one_worker_for_each_environment_that_may_be_late() -> None:
     """Another number of workers is refused."""
     with pytest.raises(tandem.InvalidArgument, match="num_workers: expected 4, one for each environment"):
         SubprocVectorEnv([_MAKE] * _ENVS, wait_num=2, num_workers=2)
+
+
+def test_contracts_by_the_options_of_a_reset(tmp_path: Path) -> None:
+    """Also where Tianshou resets environments whose episodes have ended."""
+    limit = tandem.TaskOptions(max_episode_steps=2)
+    carts = tandem.make_vec(num_envs=3, autoreset_mode="Disabled", options=limit, **arguments(tmp_path))
+    with closing(VectorEnv(carts)) as envs:
+        obs, _ = envs.reset(options={"contract": [commanding(1), commanding(2), commanding(3)]})
+        assert commands_of(obs).tolist() == [1, 2, 3]
+        obs, _ = envs.reset([2, 0], options={"contract": commanding(4)})
+        assert commands_of(obs).tolist() == [4, 4]
+        for _ in range(2):
+            obs, _, _, truncated, _ = envs.step(np.zeros((3, 1)))
+        assert commands_of(obs).tolist() == [4, 2, 4] and truncated.all()
+        assert commands_of(envs.reset([1])[0]).tolist() == [2]
 
 
 class _Actor(torch.nn.Module):

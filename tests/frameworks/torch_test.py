@@ -14,6 +14,7 @@ from gymnasium import spaces
 
 import tandem
 import tandem.torch
+from tandem.testing.commanded_cart import arguments, commanding, commands_of
 
 _ROOT = Path(__file__).parents[2]
 
@@ -44,6 +45,19 @@ def test_results_are_those_of_the_client(client: tandem.SharedMemoryClient, devi
         np.testing.assert_array_equal(rewards.cpu().numpy(), client.rewards)
         np.testing.assert_array_equal(dones.cpu().numpy(), client.dones)
         np.testing.assert_array_equal(client.actions, actions.cpu().numpy())
+
+
+@pytest.mark.parametrize("device", _DEVICES)
+def test_contracts_of_a_reset(tmp_path: Path, device: str) -> None:
+    """One for all environments, or one for each."""
+    with (
+        tandem.launch_engine(num_envs=3, model=(its := arguments(tmp_path)).pop("model"), task_options=its) as engine,
+        tandem.SharedMemoryClient(engine.name) as client,
+    ):
+        steps = tandem.torch.step_to(client, device)
+        assert commands_of(steps.reset(contract=commanding(2)).cpu()).tolist() == [2, 2, 2]
+        contracts = [commanding(5), None]
+        assert commands_of(steps.reset([2, 0], contract=contracts).cpu()).tolist() == [2, 2, 5]
 
 
 def test_on_the_cpu_nothing_is_copied(client: tandem.SharedMemoryClient) -> None:

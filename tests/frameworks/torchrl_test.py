@@ -15,6 +15,20 @@ from torchrl.envs import GymEnv, GymWrapper
 from torchrl.envs.utils import check_env_specs
 
 import tandem
+from tandem.testing.commanded_cart import arguments, commanding, commands_of
+
+
+@pytest.mark.parametrize("mode", ["SameStep", "Disabled"])
+def test_contracts_by_the_options_of_a_reset(tmp_path: Path, mode: str) -> None:
+    """GymWrapper passes them on; later episodes keep the contracts."""
+    limit = tandem.TaskOptions(max_episode_steps=3)
+    env = GymWrapper(tandem.make_vec(num_envs=2, autoreset_mode=mode, options=limit, **arguments(tmp_path)))
+    first = env.reset(options={"contract": [commanding(1), commanding(2)]})
+    assert commands_of(first["observation"]).tolist() == [1, 2]
+    steps = env.rollout(8, tensordict=first, auto_reset=False, break_when_any_done=False)
+    assert steps["next", "done"].sum() == 4
+    assert commands_of(steps["observation"]).tolist() == [[1] * 8, [2] * 8]
+    env.close()
 
 
 @pytest.mark.parametrize("mode", ["SameStep", "Disabled"])

@@ -1,7 +1,10 @@
 """`tandem.ray.rollout_workers` on a cluster of several nodes: values, counts, versions, bytes, refusals."""
 
 import functools
+import os
+import signal
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import gymnasium
@@ -12,6 +15,7 @@ from numpy.typing import NDArray
 
 import tandem
 from tandem.ray import Placement, Rollout, WorkerLost, rollout_workers
+from tandem.testing.commanded_cart import arguments, commanding, commands_of
 from tests.ray.clusters import LocalCluster, engines, expect, local_cluster
 from tests.ray.policies import Failing, Linear, train
 
@@ -105,6 +109,22 @@ def test_episodes_and_resets(cluster: LocalCluster) -> None:
     assert len(returns) > 10
     assert np.concatenate([rollout.episode_returns for rollout in rollouts]).tolist() == returns
     assert np.concatenate([rollout.episode_lengths for rollout in rollouts]).tolist() == lengths
+
+
+def test_workers_start_by_the_reset_options(cluster: LocalCluster, tmp_path: Path) -> None:
+    """Each worker's environments have their contracts, in later episodes and after a failure, too."""
+    its = {**arguments(tmp_path), "options": tandem.TaskOptions(max_episode_steps=5)}
+    options = {"contract": [commanding(1), commanding(2)]}
+    with rollout_workers(
+        None, nodes=1, **{**_SMALL, "policy": Linear}, env_options=its, reset_options=options
+    ) as workers:
+        for incarnation in range(2):
+            rollout = next(each for each in iter(lambda: workers.collect()[0], None) if each.incarnation == incarnation)
+            assert commands_of(rollout.obs).tolist() == [[1, 2]] * 9
+            assert rollout.truncations.sum() == 2
+            os.kill(engines()[0], signal.SIGKILL)
+    with pytest.raises(tandem.InvalidArgument, match="reset_options: expected None or a dict"):
+        rollout_workers("CartPole-v1", nodes=1, **_SMALL, reset_options=[1])  # type: ignore[arg-type]
 
 
 def test_each_rollout_is_counted_once(cluster: LocalCluster) -> None:

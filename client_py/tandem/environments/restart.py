@@ -94,7 +94,8 @@ class RestartingVectorEnv(SharedMemoryVectorEnv, GymnasiumVectorEnv):
         if self.closed:
             raise self._closed_error("reset")
         _refuse_ids(env_ids)
-        mask, contract = reset_mask(options, self.num_envs, self._reset_options), (options or {}).get("contract")
+        mask = reset_mask(options, self.num_envs, self._reset_options)
+        contracts = self._contracts_of(options, mask)
         while True:
             self._restart_engine()
             self._resetting = mask
@@ -103,7 +104,7 @@ class RestartingVectorEnv(SharedMemoryVectorEnv, GymnasiumVectorEnv):
                 break
             except PeerGone as death:
                 self._note_death(death)
-                self._note_reset(contract, mask, seed_of_chosen(seed, mask))  # for the restarted engine
+                self._note_reset(contracts, mask, seed_of_chosen(seed, mask))  # for the restarted engine
         self._answered(obs)
         if self._unreported:
             _add_restarted(infos, self.num_envs)
@@ -218,13 +219,10 @@ class RestartingVectorEnv(SharedMemoryVectorEnv, GymnasiumVectorEnv):
 
     def _renew_contracts(self) -> None:
         """Sends the contracts of `reset`, with their seeds, to a new engine, and resets their environments."""
-        renewed: dict[tuple[SimulationContract, int | None], list[int]] = {}
-        for env_id, its in enumerate(self._contracts):
-            if its[0] != SimulationContract():
-                renewed.setdefault(its, []).append(env_id)
-        for (contract, seed), env_ids in renewed.items():
-            self._client.agent.set_contract(contract, env_ids, seed=seed)
-            self._client.reset(env_ids)
+        renewed = [(env_id, *its) for env_id, its in enumerate(self._contracts) if its[0] != SimulationContract()]
+        if renewed:
+            self._client._set_contracts(renewed)
+            self._client.reset([env_id for env_id, *_ in renewed])
 
     def _all_truncated(self) -> StepResults:
         client, mode = self._client, self._client.autoreset_mode

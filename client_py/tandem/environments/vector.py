@@ -1,7 +1,7 @@
 """`SharedMemoryVectorEnv`: an engine's environments as a `gymnasium.vector.VectorEnv`."""
 
 import functools
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, NoReturn
 
 import gymnasium
@@ -20,7 +20,7 @@ from tandem.environments.images import separate
 from tandem.environments.registration import OTHER_TASK, TASKS
 from tandem.environments.vector_arguments import Mask, Seed, as_floats, obs_dtype
 from tandem.errors import InvalidArgument, LayoutMismatch, Unsupported
-from tandem.services.contract import SimulationContract
+from tandem.services.contract import SimulationContract, contracts_of
 from tandem.spaces.batches import Actions, Observations
 from tandem.spaces.fields import layout
 
@@ -32,6 +32,9 @@ class SharedMemoryVectorEnv(ClientVectorEnv, GymnasiumVectorEnv):
 
     The spaces of one environment are the task's: Box[obs_size], and Box[act_size] or Discrete; of an engine with
     fields, any. Those of all are Box[num_envs, obs_size], and Box[num_envs, act_size] or MultiDiscrete[num_envs].
+
+    The option "contract" of `reset` is a `tandem.services.SimulationContract` for the environments that are reset, or a
+    sequence with one, or None, for each of all `num_envs`; they keep it until another contract replaces it.
 
     >>> import tandem
     >>> with tandem.launch_engine("HalfCheetah-v5", num_envs=2) as engine:
@@ -85,10 +88,13 @@ class SharedMemoryVectorEnv(ClientVectorEnv, GymnasiumVectorEnv):
                 f"dtype: expected None for an engine with fields, which have their own, found {shown(dtype)}; omit it"
             )
         self.render_mode = render_mode
-        # The contract of each environment, and the seed that the engine got with it.
-        self._contracts: list[tuple[SimulationContract, int | None]] = [(SimulationContract(), None)] * client.num_envs
         self._seeds = [_UNKNOWN_SEED] * client.num_envs
         super().__init__(client, copy=copy, engine=engine, spaces=(single, self._task.action_space))
+
+    def _attach(self, client: SharedMemoryClient) -> None:
+        super()._attach(client)
+        # The contract of each environment, and the seed that the engine got with it. A new client has none.
+        self._contracts: list[tuple[SimulationContract, int | None]] = [(SimulationContract(), None)] * client.num_envs
 
     def _metadata(self) -> dict[str, Any]:
         return {
@@ -147,9 +153,33 @@ class SharedMemoryVectorEnv(ClientVectorEnv, GymnasiumVectorEnv):
         return tuple(self._seeds)
 
     def _reset_chosen(self, mask: Mask, seed: Seed, options: Mapping[str, Any] | None) -> None:
-        contract = (options or {}).get("contract")
-        self._client.reset(mask, seed=seed, contract=contract)
-        self._note_reset(contract, mask, seed)
+        contracts = self._contracts_of(options, mask)
+        self._client.reset(mask, seed=seed, contract=contracts)
+        self._note_reset(contracts, mask, seed)
+
+    def _contracts_of(self, options: Mapping[str, Any] | None, mask: Mask) -> list[SimulationContract | None]:
+        """Returns the contract of each environment that `mask` chooses, by the options of a reset; None: unchanged."""
+        given = contracts_of((options or {}).get("contract"), self.num_envs)
+        return [given[index] for index in np.flatnonzero(mask)]
+
+    def reset_each(
+        self, options: Sequence[Mapping[str, Any] | None], *, seed: Seed = None
+    ) -> tuple[Obs, list[tuple[Sequence[int], dict[str, Any]]]]:
+        """Resets all environments, each by options of its own: None, or a mapping with "contract".
+
+        Arguments, results and errors are those of `WorkerVectorEnv.reset_each`; InvalidArgument also for other options.
+        """
+        if len(options) != self.num_envs:
+            raise InvalidArgument(f"options: expected {self.num_envs}, one for each environment, found {len(options)}")
+        for index, each in enumerate(options):
+            if each is not None and (not isinstance(each, Mapping) or each.keys() - {"contract"}):
+                raise InvalidArgument(
+                    f"options[{index}]: expected None or a dict with 'contract' alone, found {shown(each)}; nothing "
+                    "was sent; options of the task are make_vec's"
+                )
+        contracts = [None if each is None else each.get("contract") for each in options]
+        obs, infos = self.reset(seed=seed, options={"contract": contracts})
+        return obs, [(range(self.num_envs), infos)]
 
     def _observations_of(self, env_ids: list[int], obs: Obs) -> Obs:
         return super()._observations_of(env_ids, obs) if has_rows(self._client) else self._observations.rows(env_ids)
@@ -230,12 +260,13 @@ class SharedMemoryVectorEnv(ClientVectorEnv, GymnasiumVectorEnv):
             f"{call}: the environments are in the engine's process and are not Python objects; {instead}"
         )
 
-    def _note_reset(self, contract: SimulationContract | None, mask: Mask, seed: Seed) -> None:
-        """Records the contract and the seeds of the environments that are reset."""
-        if contract is None and seed is None:
+    def _note_reset(self, contracts: list[SimulationContract | None], mask: Mask, seed: Seed) -> None:
+        """Records the contracts and the seeds of the environments that are reset."""
+        if seed is None and not any(contracts):
             return
         indices = env_indices(mask, self.num_envs)
-        for index, its_seed in zip(indices, seeds_of(seed, indices) or [None] * len(indices), strict=True):
+        seeds = seeds_of(seed, indices) or [None] * len(indices)
+        for index, contract, its_seed in zip(indices, contracts, seeds, strict=True):
             if contract is not None:
                 self._contracts[index] = contract, contract_seed(its_seed, index)
             if its_seed is not None:

@@ -4,8 +4,24 @@ import importlib
 from collections.abc import Mapping
 from typing import Any
 
+import gymnasium
+
 from tandem.environments.make_vec import make_vec
 from tandem.errors import InvalidArgument
+
+
+class _Contracted(gymnasium.vector.VectorWrapper):
+    """Sets a contract by the first reset."""
+
+    def __init__(self, envs: Any, contract: Any) -> None:
+        super().__init__(envs)
+        self._options: dict[str, Any] | None = {"contract": contract}
+
+    def reset(self, *, seed: Any = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
+        options = {**self._options, **(options or {})} if self._options else options
+        results = self.env.reset(seed=seed, options=options)
+        self._options = None
+        return results
 
 
 def register_env(name: str, env: Any, **options: Any) -> None:
@@ -17,7 +33,8 @@ def register_env(name: str, env: Any, **options: Any) -> None:
     )
 
     `env` and `options` are `task` and further arguments of `tandem.make_vec`. RLlib needs autoreset mode NEXT_STEP, the
-    default.
+    default. RLlib gives resets no options: `env_config` may have "contract", which the first reset of each runner's
+    environments sets, for all their episodes.
     """
 
     def create(context: Mapping[str, Any]) -> Any:
@@ -26,7 +43,9 @@ def register_env(name: str, env: Any, **options: Any) -> None:
                 f"{name}: expected a vector environment, found that RLlib asks for a single one; pass "
                 "gym_env_vectorize_mode=gymnasium.VectorizeMode.VECTOR_ENTRY_POINT to config.env_runners"
             )
-        return make_vec(env, context["num_envs"], **options)
+        envs = make_vec(env, context["num_envs"], **options)
+        contract = context.get("contract")
+        return envs if contract is None else _Contracted(envs, contract)
 
     # Ray's tune needs more packages than Ray.
     importlib.import_module("ray.tune.registry").register_env(name, create)

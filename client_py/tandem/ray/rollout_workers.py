@@ -61,6 +61,7 @@ def rollout_workers(
     max_lag: int = 2,
     synchronous: bool = False,
     env_options: Mapping[str, Any] | None = None,
+    reset_options: Mapping[str, Any] | None = None,
     placement: Placement | None = None,
 ) -> "RolloutWorkers":
     """Starts a worker on each node of the Ray cluster, and returns these workers; `close` ends them.
@@ -81,6 +82,8 @@ def rollout_workers(
       synchronous: Whether `collect` requests a rollout of each worker and waits for all. With a seed, the rollouts then
         do not depend on the nodes.
       env_options: Further arguments of `tandem.make_vec`, such as {"threads": 2}; TaskOptions.copy has no effect.
+      reset_options: Options of the reset with which a worker starts, also after a failure, such as {"contract":
+        tandem.services.SimulationContract(...)} for a task in C++, whose later episodes keep the contract.
       placement: Resources and time-outs; None: all cores of each node.
 
     Raises:
@@ -98,6 +101,8 @@ def rollout_workers(
         raise InvalidArgument(f"env_options: expected no {own!r}, which rollout_workers sets, found it")
     if not ray.is_initialized():
         raise NotReady("rollout_workers: expected a connection to a Ray cluster, found none; call ray.init() first")
+    if not isinstance(reset_options, Mapping | None):
+        raise InvalidArgument(f"reset_options: expected None or a dict, found {shown(reset_options)}")
     flag("synchronous", synchronous, after="")
     num_envs = integer("num_envs", num_envs, 1, 2**24)
     horizon = integer("horizon", horizon, 1)
@@ -111,6 +116,7 @@ def rollout_workers(
             horizon=horizon,
             make_policy=policy,
             seed=seed,
+            reset_options=None if reset_options is None else dict(reset_options),
             cores=cores,
         )
 

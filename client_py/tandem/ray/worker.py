@@ -34,6 +34,7 @@ class RolloutOptions:
     horizon: int
     make_policy: Callable[[Any, Any], Policy]
     seed: int | None
+    reset_options: Mapping[str, Any] | None
     cores: int
 
 
@@ -79,7 +80,7 @@ class RolloutWorker:
             self._random = np.random.default_rng([options.seed, self._worker, self._incarnation])
         else:
             self._random = np.random.default_rng()
-        obs, _ = envs.reset(seed=seed)
+        obs, _ = envs.reset(seed=seed, options=options.reset_options)
         self._arrays = RolloutArrays(options.horizon, obs)
         spaces = envs.single_observation_space, envs.single_action_space
         self._policy = options.make_policy(*spaces)

@@ -4,10 +4,9 @@ from dataclasses import dataclass
 from typing import Any, overload
 
 from tandem._native import MethodId
-from tandem.arguments import integer, shown
-from tandem.errors import InvalidArgument
+from tandem.arguments import integer
 from tandem.services.caller import EnvIds, Service, part
-from tandem.services.contract import SimulationContract
+from tandem.services.contract import SimulationContract, expected_contract
 
 
 @dataclass(frozen=True)
@@ -79,8 +78,7 @@ class Agent(Service):
         Raises:
           InvalidArgument: No such environment, or a value out of the task's range.
         """
-        if not isinstance(contract, SimulationContract):
-            raise InvalidArgument(f"contract: expected a tandem.services.SimulationContract, found {shown(contract)}")
+        expected_contract("contract", contract)
         all_envs = range(self._caller.num_envs)
         given = contract.given()
         first = None if seed is None else integer("seed", seed, 0, 2**64 - 1, "; nothing was sent")

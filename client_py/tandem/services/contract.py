@@ -91,6 +91,32 @@ class SimulationContract:
         }
 
 
+Contracts = SimulationContract | Sequence[SimulationContract | None] | None
+
+
+def expected_contract(name: str, value: object) -> SimulationContract:
+    """Returns the value; InvalidArgument: it is no SimulationContract."""
+    if isinstance(value, SimulationContract):
+        return value
+    raise InvalidArgument(f"{name}: expected a tandem.services.SimulationContract, found {shown(value)}")
+
+
+def contracts_of(contract: Contracts, count: int) -> list[SimulationContract | None]:
+    """Returns the contract of each of `count` environments; None: unchanged.
+
+    `contract` is one for all, or a sequence with one for each. InvalidArgument: a wrong type, or another number.
+    """
+    if contract is None:
+        return [None] * count
+    if not isinstance(contract, Sequence) or isinstance(contract, str | bytes):
+        return [expected_contract("contract", contract)] * count
+    if len(contract) != count:
+        raise InvalidArgument(f"contract: expected {count}, one for each environment, found {len(contract)}")
+    return [
+        None if each is None else expected_contract(f"contract[{number}]", each) for number, each in enumerate(contract)
+    ]
+
+
 def _checked(name: str, value: Any) -> Any:
     if name == "terrain_type":
         if not isinstance(value, str):

@@ -4,6 +4,7 @@ import os
 import signal
 import warnings
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import gymnasium
@@ -12,6 +13,7 @@ import pytest
 from numpy.typing import NDArray
 
 import tandem
+from tandem.testing.commanded_cart import arguments, commanding, commands_of
 from tandem.testing.engines import nothing_left_behind, watchdog  # noqa: F401, the fixtures
 
 _NOISY = tandem.services.SimulationContract(joint_position_noise=0.3)
@@ -170,3 +172,84 @@ def test_restarted_engine_draws_by_the_contracts_seeds() -> None:
     first, other = after_death(5, 9), after_death(5, 10)
     np.testing.assert_array_equal(after_death(5, 9), first)
     np.testing.assert_array_equal((first != other).any(axis=1), [False, True, False])
+
+
+def test_each_environment_has_a_contract_of_its_own(tmp_path: Path) -> None:
+    """By place in a sequence; None leaves the contract of an environment; autoreset keeps all of them."""
+    limit = tandem.TaskOptions(max_episode_steps=2)
+    envs = tandem.make_vec(num_envs=3, autoreset_mode="SameStep", options=limit, **arguments(tmp_path))
+    obs, _ = envs.reset(options={"contract": [commanding(1), commanding(2), commanding(3)]})
+    assert commands_of(obs).tolist() == [1, 2, 3]
+    obs, _ = envs.reset(options={"contract": [None, commanding(4), None]})
+    assert commands_of(obs).tolist() == [1, 4, 3]
+    mask = np.array([True, True, False])
+    obs, _ = envs.reset(options={"contract": [commanding(5)] * 3, "reset_mask": mask})
+    assert commands_of(obs).tolist() == [5, 5, 3]
+    obs, _ = envs.reset(options={"contract": [commanding(6), commanding(7), commanding(8)]}, env_ids=[2, 0])
+    assert commands_of(obs).tolist() == [8, 6]
+    for _ in range(5):  # two ends of episodes
+        obs = envs.step(np.zeros((3, 1)))[0]
+    assert commands_of(obs).tolist() == [6, 5, 8]
+    obs, parts = envs.reset_each([{"contract": commanding(9)}, None, {}])
+    assert commands_of(obs).tolist() == [9, 5, 8]
+    assert [list(ids) for ids, _ in parts] == [[0, 1, 2]]
+    envs.close()
+
+
+def test_sequences_of_contracts_draw_as_single_contracts(tmp_path: Path) -> None:
+    """The draws of a seed are those of `SharedMemoryClient.reset`, however the contract is given."""
+    envs = tandem.make_vec(num_envs=3, **arguments(tmp_path))
+    contract = commanding(-5, 5)
+    drawn = commands_of(envs.client.reset(seed=7, contract=contract)).tolist()
+    assert len(set(drawn)) == 3 and all(-5 <= each <= 5 for each in drawn)
+    for given in (contract, [contract] * 3, [tandem.services.SimulationContract(**contract.given()), *[contract] * 2]):
+        obs, _ = envs.reset(seed=7, options={"contract": given})
+        assert commands_of(obs).tolist() == drawn
+    assert commands_of(envs.client.reset([2, 0], [9, 7], contract=[contract, None])).tolist()[2] == drawn[2]
+    envs.close()
+
+
+def test_invalid_sequences_of_contracts_reset_no_environment(client: tandem.SharedMemoryClient) -> None:
+    """The error has the place of the contract, or both numbers."""
+    client.step(np.full((3, 6), 0.5, np.float32))
+    before = client.obs.copy()
+    for contract, text in (
+        ([_HEAVY, 3, None], r"contract\[1\]: expected a tandem.services.SimulationContract, found 3"),
+        ([_HEAVY] * 2, "contract: expected 3, one for each environment, found 2"),
+        ([None, tandem.services.SimulationContract(mass_scale_range=(0, 1)), None], "mass_scale_range"),
+    ):
+        with pytest.raises(tandem.InvalidArgument, match=text):
+            client.reset(contract=contract)  # type: ignore[arg-type]
+    np.testing.assert_array_equal(client.obs, before)
+
+
+def test_options_of_each_environment_are_checked(tmp_path: Path) -> None:
+    """Only contracts, and one mapping or None for each environment."""
+    envs = tandem.make_vec(num_envs=2, **arguments(tmp_path))
+    options: Any
+    for options, text in (
+        ([None], "options: expected 2, one for each environment, found 1"),
+        ([None, {"low": 1}], r"options\[1\]: expected None or a dict with 'contract' alone, found {'low': 1}"),
+        ([3, None], r"options\[0\]: expected None or a dict with 'contract' alone, found 3"),
+        ([None, {"contract": 3}], r"contract\[1\]: expected a tandem.services.SimulationContract, found 3"),
+    ):
+        with pytest.raises(tandem.InvalidArgument, match=text):
+            envs.reset_each(options)
+    envs.close()
+
+
+def test_restarted_engine_gets_a_contract_for_each(tmp_path: Path) -> None:
+    """The contracts of a sequence are sent to the new engine; a new client begins without contracts."""
+    its: dict[str, Any] = {**arguments(tmp_path), "engine": tandem.EngineOptions(restart=True)}
+    envs = tandem.make_vec(num_envs=3, autoreset_mode="SameStep", **its)
+    envs.reset(options={"contract": [commanding(1), None, commanding(3)]})
+    os.kill(envs.client.engine_pid, signal.SIGKILL)
+    obs, *_, infos = envs.step(np.zeros((3, 1)))
+    assert infos["engine_restarted"].all()
+    assert commands_of(obs).tolist() == [1, 0, 3]
+    envs._change_autoreset(tandem.AutoresetMode.NEXT_STEP)
+    assert commands_of(envs.reset()[0]).tolist() == [0, 0, 0]
+    os.kill(envs.client.engine_pid, signal.SIGKILL)
+    envs.step(np.zeros((3, 1)))
+    assert commands_of(envs.step(np.zeros((3, 1)))[0]).tolist() == [0, 0, 0]
+    envs.close()

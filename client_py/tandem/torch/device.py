@@ -114,10 +114,10 @@ class DeviceSteps(NotPicklable):
         """
         return self._arrays
 
-    def reset(self, env_ids: Any = None, seed: Any = None) -> Arrays:
+    def reset(self, env_ids: Any = None, seed: Any = None, *, contract: Any = None) -> Arrays:
         """Resets environments as `SharedMemoryClient.reset`, and returns `arrays`."""
         check_session(self._client, self._obs)
-        self._client.reset(env_ids, seed)
+        self._client.reset(env_ids, seed, contract=contract)
         return self._begin()
 
     def send(self, pointer: int, nbytes: int, stream: int = 0) -> None:

@@ -69,13 +69,13 @@ class TorchSteps(NotPicklable):
             return dict(zip(("obs", "rewards", "dones"), self._views, strict=True))
         return {name: self._tensor(array) for name, array in self._steps.arrays.items()}
 
-    def reset(self, env_ids: Any = None, seed: Any = None) -> torch.Tensor:
+    def reset(self, env_ids: Any = None, seed: Any = None, *, contract: Any = None) -> torch.Tensor:
         """Resets environments as `SharedMemoryClient.reset`. Returns obs, float32[num_envs, obs_size]."""
         if self._steps is None:
             check_session(self._client, self._obs)
-            self._client.reset(env_ids, seed)
+            self._client.reset(env_ids, seed, contract=contract)
             return self._views[0]
-        return self._tensor(self._steps.reset(env_ids, seed)["obs"])
+        return self._tensor(self._steps.reset(env_ids, seed, contract=contract)["obs"])
 
     def send(self, actions: torch.Tensor) -> None:
         """Starts a step. Returns at once on the CPU; on a GPU after the copy of the actions, which waits for them.
