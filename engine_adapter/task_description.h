@@ -59,6 +59,8 @@ struct TaskDescription {
   std::string observation_fields = {};
   std::string action_fields = {};
   uint32_t max_episode_steps = 0;  // the time limit; 0: none
+  bool has_rewards = true;         // false: all rewards are 0, since the engine
+                                   // computes none
   std::vector<InfoField> infos = {};
 };
 

@@ -13,6 +13,7 @@
 #include "base/error.h"
 #include "gateway/grpc_errors.h"
 #include "gateway/images.h"
+#include "gateway/info_names.h"
 #include "gateway/relay_calls.h"
 #include "gateway/task_contract.h"
 #include "schema/layout/error_codes.h"
@@ -108,9 +109,8 @@ absl::StatusOr<TaskTerms> TermsOf(const EngineCall& call) {
   pb::GetAgentSchemaResponse agent;
   TANDEM_RETURN_IF_ERROR(AskEngine(call, rpc::MethodId::GetAgentSchema,
                                    pb::GetAgentSchemaRequest(), &agent));
-  TANDEM_ASSIGN_OR_RETURN(const std::vector<std::string> infos,
-                          call.gateway->link.InfoNames());
-  return gateway::TermsOf(agent.schema(), infos);
+  TANDEM_ASSIGN_OR_RETURN(const StepNames names, call.gateway->link.Names());
+  return gateway::TermsOf(agent.schema(), names);
 }
 
 }  // namespace

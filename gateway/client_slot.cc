@@ -18,7 +18,6 @@
 #include "flatbuffers/flatbuffers.h"
 #include "gateway/grpc_errors.h"
 #include "gateway/images.h"
-#include "gateway/info_names.h"
 #include "gateway/message_conversion.h"
 #include "gateway/relay_calls.h"
 #include "gateway/stopping.h"
@@ -76,7 +75,7 @@ class ABSL_SCOPED_LOCKABLE ClientSlot::Use {
 
 ClientSlot::Client::Client(ClientSide client_side)
     : side(std::move(client_side)),
-      info_names(InfoNames(side.plan(), *side.mapping())) {}
+      names(StepNamesOf(side.plan(), *side.mapping())) {}
 
 ClientSlot::Tried ClientSlot::TryStep(const Call& call) {
   if (!mutex_.TryLock()) return Tried::kNotSent;
@@ -374,7 +373,7 @@ absl::Status ClientSlot::Prepare(StepCall* call) {
   TANDEM_ASSIGN_OR_RETURN(call->env, EnvOf(call->request->agent_name()));
   // Invalid ones must not refuse the next Step, too.
   const auto groups = groups_.extract(NameOf(call->request->agent_name()));
-  return call->Prepare(client_->side.arrays(), client_->info_names,
+  return call->Prepare(client_->side.arrays(), client_->names,
                        groups ? groups.mapped() : ActionGroups());
 }
 
@@ -394,7 +393,7 @@ void ClientSlot::Complete(const std::vector<Call>& calls, ErrorCode code) {
     } else if (!failed.ok()) {
       call->status = failed;
     } else {
-      call->Fill(client_->side.arrays(), FrameSeq(), client_->info_names);
+      call->Fill(client_->side.arrays(), FrameSeq(), client_->names);
       call->status = AddImages(call.get());
     }
     End(call);

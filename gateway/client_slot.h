@@ -32,6 +32,7 @@
 #include "base/mutex.h"
 #include "gateway/actions.h"
 #include "gateway/engine_link.h"
+#include "gateway/info_names.h"
 #include "gateway/step_call.h"
 #include "schema/layout/error_codes.h"
 #include "schema/protos/hazel/agent.pb.h"
@@ -121,7 +122,7 @@ class ClientSlot {
 
     ClientSide side;
     std::unique_ptr<RpcClient> rpcs;  // refers to side
-    std::vector<std::string> info_names;
+    StepNames names;
   };
 
   class Use;

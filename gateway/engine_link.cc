@@ -9,7 +9,6 @@
 #include "base/error.h"
 #include "base/mutex.h"
 #include "gateway/grpc_errors.h"
-#include "gateway/info_names.h"
 #include "gateway/stopping.h"
 #include "schema/layout/error_codes.h"
 #include "schema/messages/hazel_rpc_generated.h"
@@ -43,9 +42,9 @@ absl::StatusOr<std::shared_ptr<RpcClient>> EngineLink::Client() {
   return std::shared_ptr<RpcClient>(session, session->client.get());
 }
 
-absl::StatusOr<std::vector<std::string>> EngineLink::InfoNames() {
+absl::StatusOr<StepNames> EngineLink::Names() {
   TANDEM_ASSIGN_OR_RETURN(const std::shared_ptr<Session> session, Attached());
-  return gateway::InfoNames(session->side->plan(), *session->side->mapping());
+  return StepNamesOf(session->side->plan(), *session->side->mapping());
 }
 
 // The engine refuses ResetAgent of attendants beside a client. Otherwise it

@@ -13,13 +13,13 @@
 #include <memory>
 #include <string>
 #include <utility>
-#include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "base/clock.h"
 #include "base/mutex.h"
+#include "gateway/info_names.h"
 #include "transport/attendant_side.h"
 #include "transport/envelope.h"
 #include "transport/rpc_client.h"
@@ -41,8 +41,8 @@ class EngineLink {
   // engine. Other errors: those of AttendantSide::Attach.
   absl::StatusOr<std::shared_ptr<RpcClient>> Client();
 
-  // Returns the names of the engine's infos. Errors: as Client.
-  absl::StatusOr<std::vector<std::string>> InfoNames();
+  // Returns the names of the engine's steps. Errors: as Client.
+  absl::StatusOr<StepNames> Names();
 
   // kAlreadyAttached: the engine has a client, also one without a lock, which
   // an attach would not notice. OK for any other error of the call. Blocks.

@@ -38,12 +38,19 @@ std::vector<std::string> InfoNames(absl::string_view description,
   return names;
 }
 
-std::vector<std::string> InfoNames(const LrbcHeader& plan,
-                                   const RegionMapping& mapping) {
+bool HasReward(absl::string_view description) {
+  const auto json = nlohmann::json::parse(description, /*cb=*/nullptr,
+                                          /*allow_exceptions=*/false);
+  return !json.is_object() ||
+         json.value("has_rewards", nlohmann::json()) != nlohmann::json(false);
+}
+
+StepNames StepNamesOf(const LrbcHeader& plan, const RegionMapping& mapping) {
   const InfosPlan infos = InfosOf(plan);
-  return InfoNames(
-      {mapping.At<char>(infos.description), infos.description_bytes},
-      plan.info_size);
+  const absl::string_view description(mapping.At<char>(infos.description),
+                                      infos.description_bytes);
+  return {.infos = InfoNames(description, plan.info_size),
+          .has_reward = HasReward(description)};
 }
 
 }  // namespace tandem::gateway

@@ -1,9 +1,10 @@
-// The names of a region's columns of infos, from the task's description.
+// The names of a step's infos and rewards, from the task's description.
 //
 // Data flow: the description's JSON (docs/protocol.md, "Infos and the
-// description") -> a name for each column.
+// description") -> a name for each column; whether there is a reward.
 //
 //   const std::vector<std::string> names = InfoNames(json, plan.info_size);
+//   const StepNames of_step = StepNamesOf(plan, mapping);
 
 #ifndef TANDEM_GATEWAY_INFO_NAMES_H_
 #define TANDEM_GATEWAY_INFO_NAMES_H_
@@ -24,9 +25,17 @@ namespace tandem::gateway {
 std::vector<std::string> InfoNames(absl::string_view description,
                                    size_t columns);
 
-// Returns the names of a region's infos. `plan` is its checked header.
-std::vector<std::string> InfoNames(const LrbcHeader& plan,
-                                   const RegionMapping& mapping);
+// Returns whether the engine computes rewards. If not, they are all 0: programs
+// see no reward.
+bool HasReward(absl::string_view description);
+
+struct StepNames {
+  std::vector<std::string> infos;  // of each column
+  bool has_reward = true;
+};
+
+// Returns the names of a region. `plan` is its checked header.
+StepNames StepNamesOf(const LrbcHeader& plan, const RegionMapping& mapping);
 
 }  // namespace tandem::gateway
 

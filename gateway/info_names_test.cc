@@ -32,5 +32,14 @@ TEST(InfoNames, LongArraysEndAtTheLastColumn) {
   EXPECT_TRUE(InfoNames(R"({"infos": [{"name": "x"}]})", 0).empty());
 }
 
+TEST(HasReward, OnlyFalseSaysThatThereIsNone) {
+  EXPECT_FALSE(HasReward(R"({"has_rewards": false})"));
+  for (const char* const text :
+       {"", "[false]", "{}", R"({"has_rewards": true})",
+        R"({"has_rewards": 0})", R"({"has_rewards": null})"}) {
+    EXPECT_TRUE(HasReward(text)) << text;
+  }
+}
+
 }  // namespace
 }  // namespace tandem::gateway

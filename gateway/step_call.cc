@@ -17,21 +17,21 @@ constexpr double kDefaultStepSecs = 5;  // the published protocol's
 
 // Returns the terms' columns among the infos; the reward's own follows them.
 absl::StatusOr<std::vector<size_t>> ColumnsOf(
-    const std::vector<std::string>& terms,
-    const std::vector<std::string>& info_names) {
+    const std::vector<std::string>& terms, const StepNames& names) {
+  const std::vector<std::string>& infos = names.infos;
   std::vector<size_t> columns;
   for (const std::string& term : terms) {
-    const auto found = std::find(info_names.begin(), info_names.end(), term);
-    if (found == info_names.end() && term != kRewardTerm) {
+    const auto found = std::find(infos.begin(), infos.end(), term);
+    const bool is_reward = names.has_reward && term == kRewardTerm;
+    if (found == infos.end() && !is_reward) {
       return MakeError(
           ErrorCode::kInvalidArgument,
           absl::StrCat("reward_signals: expected the term ", Quoted(term),
                        " of the negotiated contract, found another task, "
                        "without it; next: NegotiateTask"));
     }
-    columns.push_back(term == kRewardTerm
-                          ? info_names.size()
-                          : static_cast<size_t>(found - info_names.begin()));
+    columns.push_back(is_reward ? infos.size()
+                                : static_cast<size_t>(found - infos.begin()));
   }
   return columns;
 }
@@ -57,8 +57,7 @@ StepCall::StepCall(const hazel::rpc::StepRequest* step,
           step->timeout_s() > 0 ? step->timeout_s() : kDefaultStepSecs,
           begun_ns)) {}
 
-absl::Status StepCall::Prepare(const StepArrays& arrays,
-                               const std::vector<std::string>& info_names,
+absl::Status StepCall::Prepare(const StepArrays& arrays, const StepNames& names,
                                const ActionGroups& groups) {
   if (arrays.obs_size == 0 || arrays.act_size == 0) {
     return MakeError(
@@ -69,20 +68,20 @@ absl::Status StepCall::Prepare(const StepArrays& arrays,
                      " numbers; next: use a task with Box spaces of float32"));
   }
   if (rewards != nullptr) {
-    TANDEM_ASSIGN_OR_RETURN(reward_columns, ColumnsOf(*rewards, info_names));
+    TANDEM_ASSIGN_OR_RETURN(reward_columns, ColumnsOf(*rewards, names));
   }
   return ComposeActions(*request, groups,
                         RowOf(arrays.actions, env, arrays.act_size));
 }
 
 void StepCall::Fill(const StepArrays& arrays, uint64_t frame_seq,
-                    const std::vector<std::string>& info_names) const {
+                    const StepNames& names) const {
   response->set_success(true);
   response->set_physics_step_duration_us(
       static_cast<uint64_t>(MonotonicNanos() - begun_ns) / 1000);
   FillFrame(arrays, frame_seq, env, response->mutable_observation());
-  const auto infos = RowOf(arrays.infos, env, info_names.size());
-  if (rewards == nullptr) {
+  const auto infos = RowOf(arrays.infos, env, names.infos.size());
+  if (rewards == nullptr && names.has_reward) {
     (*response->mutable_reward_signals())[kRewardTerm] = arrays.rewards[env];
   }
   for (size_t i = 0; i < reward_columns.size(); ++i) {
@@ -98,7 +97,7 @@ void StepCall::Fill(const StepArrays& arrays, uint64_t frame_seq,
   (*response->mutable_termination_flags())[kTerminatedTerm] = terminated;
   (*response->mutable_termination_flags())[kTimeOutTerm] = truncated;
   for (size_t i = 0; i < infos.size(); ++i) {
-    (*response->mutable_info())[info_names[i]] = static_cast<float>(infos[i]);
+    (*response->mutable_info())[names.infos[i]] = static_cast<float>(infos[i]);
   }
 }
 

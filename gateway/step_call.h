@@ -7,8 +7,8 @@
 //
 //   auto call = std::make_shared<StepCall>(&request, &response, terms,
 //                                         cancelled, finish);
-//   absl::Status status = call->Prepare(side.arrays(), info_names, groups);
-//   call->Fill(side.arrays(), frame_seq, info_names);
+//   absl::Status status = call->Prepare(side.arrays(), names, groups);
+//   call->Fill(side.arrays(), frame_seq, names);
 
 #ifndef TANDEM_GATEWAY_STEP_CALL_H_
 #define TANDEM_GATEWAY_STEP_CALL_H_
@@ -23,6 +23,7 @@
 #include "base/clock.h"
 #include "gateway/actions.h"
 #include "gateway/connections.h"
+#include "gateway/info_names.h"
 #include "schema/protos/hazel/agent.pb.h"
 #include "transport/step_arrays.h"
 
@@ -40,13 +41,12 @@ struct StepCall {
   // Writes the actions of the call's environment into arrays.actions.
   // kInvalidArgument: the actions are invalid, or the task lacks a negotiated
   // reward term. kUnsupported: observations or actions are no rows of float32.
-  absl::Status Prepare(const StepArrays& arrays,
-                       const std::vector<std::string>& info_names,
+  absl::Status Prepare(const StepArrays& arrays, const StepNames& names,
                        const ActionGroups& groups);
 
   // Fills the response with the results of the exchange.
   void Fill(const StepArrays& arrays, uint64_t frame_seq,
-            const std::vector<std::string>& info_names) const;
+            const StepNames& names) const;
 
   // Programs expect the end of their timeout_s in the response: OK, with
   // success=false.

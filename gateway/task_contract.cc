@@ -102,15 +102,15 @@ void Describe(const std::string& name, absl::string_view category,
 
 }  // namespace
 
-TaskTerms TermsOf(const pb::AgentSchema& schema,
-                  const std::vector<std::string>& info_names) {
+TaskTerms TermsOf(const pb::AgentSchema& schema, const StepNames& names) {
   TaskTerms terms = {
       .observations = Named(schema.observation_names(),
                             schema.observation_size(), "observation"),
       .actions = Named(schema.action_names(), schema.action_size(), "action"),
-      .rewards = {kRewardTerm},
+      .rewards = {},
       .terminations = {kTerminatedTerm, kTimeOutTerm}};
-  for (const std::string& name : info_names) {
+  if (names.has_reward) terms.rewards.emplace_back(kRewardTerm);
+  for (const std::string& name : names.infos) {
     if (absl::StartsWith(name, kRewardPrefix)) terms.rewards.push_back(name);
   }
   return terms;
@@ -193,7 +193,9 @@ pb::NegotiatedTaskSession SessionOf(const pb::TaskContract& contract,
   for (const auto& term : contract.rewards().engine_terms()) {
     session.add_reward_terms(term.name());
   }
-  if (session.reward_terms_size() == 0) session.add_reward_terms(kRewardTerm);
+  if (session.reward_terms_size() == 0 && Has(terms.rewards, kRewardTerm)) {
+    session.add_reward_terms(kRewardTerm);
+  }
   for (const auto& term : contract.terminations().terms()) {
     session.add_termination_terms(term.name());
   }

@@ -1,11 +1,11 @@
 // Task contracts: the observations, rewards and terminations that a program
 // asks for, compared with those of the engine's task.
 //
-// Data flow: the agent's schema and the names of infos -> TaskTerms; a
+// Data flow: the agent's schema and the names of a step -> TaskTerms; a
 // program's contract -> Validate -> errors with the nearest names, or a session
 // whose reward terms select the signals of each Step.
 //
-//   const TaskTerms terms = TermsOf(schema, info_names);
+//   const TaskTerms terms = TermsOf(schema, names);
 //   pb::ContractValidationResult result = Validate(contract, terms);
 
 #ifndef TANDEM_GATEWAY_TASK_CONTRACT_H_
@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "absl/strings/string_view.h"
+#include "gateway/info_names.h"
 #include "schema/protos/hazel/agent.pb.h"
 #include "schema/protos/hazel/contract.pb.h"
 
@@ -35,10 +36,10 @@ struct TaskTerms {
   std::vector<std::string> terminations;
 };
 
-// `info_names`: of all columns. Numbers of the schema without a name are named
-// "observation_3" and "action_3".
+// Numbers of the schema without a name are named "observation_3" and
+// "action_3".
 TaskTerms TermsOf(const hazel::rpc::AgentSchema& schema,
-                  const std::vector<std::string>& info_names);
+                  const StepNames& names);
 
 // Returns the name of `names` with the fewest changes of characters; "" if all
 // are too different.
@@ -50,8 +51,9 @@ std::string NearestName(absl::string_view name,
 hazel::rpc::ContractValidationResult Validate(
     const hazel::rpc::TaskContract& contract, const TaskTerms& terms);
 
-// Returns the session of a valid contract: its reward terms, or "reward" if it
-// has none, and the layout of the complete observation. It has no id.
+// Returns the session of a valid contract: its reward terms, or the task's
+// "reward" if it has none, and the layout of the complete observation. It has
+// no id.
 hazel::rpc::NegotiatedTaskSession SessionOf(
     const hazel::rpc::TaskContract& contract, const TaskTerms& terms);
 

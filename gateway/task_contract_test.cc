@@ -14,7 +14,8 @@ TaskTerms Terms() {
   schema.add_observation_names("height");
   schema.set_observation_size(2);
   schema.set_action_size(1);
-  return TermsOf(schema, {"x_position", "reward_forward", "reward_ctrl"});
+  return TermsOf(schema,
+                 {.infos = {"x_position", "reward_forward", "reward_ctrl"}});
 }
 
 TEST(TaskContract, TermsAreTheSchemasAndTheRewardsParts) {
@@ -70,6 +71,15 @@ TEST(TaskContract, SessionWithoutRewardTermsHasTheReward) {
   EXPECT_THAT(session.reward_terms(), ElementsAre("reward"));
   EXPECT_EQ(session.observation_layout_size(), 2);
   EXPECT_EQ(session.observation_layout(1).offset(), 1);
+}
+
+TEST(TaskContract, ATaskWithoutARewardHasNoRewardTerm) {
+  const TaskTerms terms = TermsOf({}, {.infos = {}, .has_reward = false});
+  EXPECT_TRUE(terms.rewards.empty());
+  EXPECT_EQ(SessionOf({}, terms).reward_terms_size(), 0);
+  pb::TaskContract contract;
+  contract.mutable_rewards()->add_engine_terms()->set_name("reward");
+  EXPECT_FALSE(Validate(contract, terms).is_valid());
 }
 
 TEST(TaskContract, NearestNameIsNoneOfVeryDifferentOnes) {

@@ -37,6 +37,7 @@
 #include "transport/lane_side.h"
 #include "transport/region.h"
 #include "transport/rpc_side.h"
+#include "transport/run_snapshot.h"
 #include "transport/step_arrays.h"
 #include "transport/step_times.h"
 #include "transport/wait_strategy.h"
@@ -215,6 +216,15 @@ class ClientSide final : public RpcSide {
   // Illegal beside Reconnect. A system call only if a process of the engine
   // sleeps.
   void WakeEngine();
+
+  // Shows observers and the engine the statistics of rewards that the caller
+  // computes itself, in place of the engine's, until the next call or attach.
+  // No effect on an engine from before kFeatureOwnRun. Neither blocks nor
+  // allocates; makes no system call.
+  //  - kOk.
+  //  - kPeerGone, kBrokenPeer, kClientClosed, kForkedChild, kConcurrentUse: as
+  //    for Send.
+  ErrorCode ShowOwnRun(const RunSnapshot& run);
 
   // Ends the session, if there is one, and attaches to the engine that now has
   // the name. Blocks. On success arrays() is in the new region's mapping. The

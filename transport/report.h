@@ -27,6 +27,7 @@
 #include "schema/layout/lrbc.h"
 #include "transport/frame_geometry.h"
 #include "transport/region.h"
+#include "transport/run_snapshot.h"
 #include "transport/step_times.h"
 
 namespace tandem {
@@ -191,6 +192,10 @@ struct RegionReport {
   // often the request came meanwhile.
   uint64_t early_wakes = 0;
   uint64_t early_hits = 0;
+
+  // Of the rewards that the client computes itself. nullopt: it computes none,
+  // or was writing them.
+  std::optional<RunSnapshot> own_run;
 
   RingFill to_client;
   RingFill to_engine;

@@ -325,6 +325,9 @@ PYBIND11_MODULE(_native, module) {
       .def("set_timeout", &NativeClient::SetTimeout, py::arg("timeout"))
       .def("serve_environments", &NativeClient::ServeEnvironments)
       .def("wake_engine", &NativeClient::WakeEngine)
+      .def("show_own_run", &NativeClient::ShowOwnRun, py::kw_only(),
+           py::arg("episodes"), py::arg("last_reward"),
+           py::arg("rolling_return"), py::arg("episode_length"))
       .def_property_readonly("rpc", &NativeClient::rpc,
                              py::return_value_policy::reference_internal)
       .def_property_readonly("has_frames", &NativeClient::has_frames)

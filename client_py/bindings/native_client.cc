@@ -244,6 +244,16 @@ void NativeClient::TakeLanes(const std::vector<uint32_t>& workers) {
   });
 }
 
+void NativeClient::ShowOwnRun(uint64_t episodes, double last_reward,
+                              double rolling_return, double episode_length) {
+  const InCall in_call(this);
+  const ErrorCode code = client_.ShowOwnRun({.last_reward = last_reward,
+                                             .rolling_return = rolling_return,
+                                             .episodes = episodes,
+                                             .episode_length = episode_length});
+  if (code != ErrorCode::kOk) RaiseCode(code);
+}
+
 std::vector<std::pair<uint32_t, uint32_t>> NativeClient::WorkerRowsOf() const {
   std::vector<std::pair<uint32_t, uint32_t>> rows;
   for (const WorkerRows& each : client_.workers()) {

@@ -127,6 +127,9 @@ class NativeClient {
   NativeRpc& rpc() { return rpc_; }
 
   void WakeEngine() { client_.WakeEngine(); }
+  // Shows observers these statistics in place of the engine's.
+  void ShowOwnRun(uint64_t episodes, double last_reward, double rolling_return,
+                  double episode_length);
   void ServeEnvironments() { client_.ServeEnvironments(); }
 
   bool has_frames() const { return client_.has_frames(); }

@@ -181,9 +181,9 @@ InfoField InfoFrom(const json& object) {
 
 TaskDescription DescriptionFrom(const json& all, uint32_t obs_size,
                                 uint32_t act_size) {
-  AllowKeys(
-      all, "the description",
-      {"observation_space", "action_space", "max_episode_steps", "infos"});
+  AllowKeys(all, "the description",
+            {"observation_space", "action_space", "max_episode_steps",
+             "has_rewards", "infos"});
   TaskDescription description;
   if (obs_size == 0) {
     description.observation_fields = FieldsFrom(all, "observation_space");
@@ -205,6 +205,7 @@ TaskDescription DescriptionFrom(const json& all, uint32_t obs_size,
     description.max_episode_steps = static_cast<uint32_t>(
         CountFrom(all["max_episode_steps"], "max_episode_steps"));
   }
+  description.has_rewards = all.value("has_rewards", true);
   uint64_t columns = 0;
   for (const json& info : all.value("infos", json::array())) {
     description.infos.push_back(InfoFrom(info));
@@ -255,6 +256,7 @@ absl::StatusOr<std::string> ToJson(const TaskDescription& description,
   }
   json all = {{"max_episode_steps", description.max_episode_steps},
               {"infos", infos}};
+  if (!description.has_rewards) all["has_rewards"] = false;
   try {
     if (obs_size != 0) {
       all["observation_space"] =

@@ -27,6 +27,15 @@ TEST(TaskDescription, LeavesOutSpacesThatAreInFields) {
       ErrorCode::kInvalidArgument);
 }
 
+TEST(TaskDescription, SaysThatItHasNoRewards) {
+  const std::string text = ToJson({.has_rewards = false}, 0, 0).value();
+  EXPECT_EQ(text, R"({"has_rewards":false,"infos":[],"max_episode_steps":0})");
+  EXPECT_FALSE(TaskDescriptionFrom(text, 0, 0).value().has_rewards);
+  EXPECT_TRUE(TaskDescriptionFrom("{}", 0, 0).value().has_rewards);
+  EXPECT_EQ(CodeOf(TaskDescriptionFrom(R"({"has_rewards": 0})", 0, 0).status()),
+            ErrorCode::kInvalidArgument);
+}
+
 TEST(TaskDescription, HasAllFields) {
   const TaskDescription description = {
       .observation_space =

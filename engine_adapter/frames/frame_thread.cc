@@ -38,12 +38,13 @@ uint32_t FrameThread::MetadataBytes(const FrameOptions& options) {
 }
 
 FrameThread::FrameThread(FrameSource* source, const FrameOptions& options,
-                         uint32_t num_envs, FrameWriter writer, Links links)
+                         uint32_t num_envs, bool has_rewards,
+                         FrameWriter writer, Links links)
     : source_(source),
       options_(options),
       grid_(FrameGrid::Of(options)),
       links_(std::move(links)),
-      statistics_(num_envs),
+      statistics_(num_envs, has_rewards),
       writer_(std::move(writer)) {
   const BlockedSignals blocked;
   thread_ = std::thread([this] { Run(); });
@@ -81,10 +82,11 @@ void FrameThread::Serve(uint64_t step, uint32_t request) {
       }
       return absl::OkStatus();
     });
+    const std::optional<RunSnapshot> own_run = links_.own_run();
     copied_ = {.step = step,
                .request = request,
                .counted = counted_by_steps_,
-               .run = statistics_.Now(options_.envs),
+               .run = own_run ? *own_run : statistics_.Now(options_.envs),
                .status = std::move(copied)};
     // SYNC(frames.turn): release; the copies before the word.
     turn_.store(kRender, std::memory_order_release);

@@ -5,7 +5,8 @@
 // Ownership: EngineHost owns it. The stepping thread calls Count,
 // ClearClientState and Serve. The object owns the render thread.
 //
-//   FrameThread frames(source, options, num_envs, std::move(writer), links);
+//   FrameThread frames(source, options, num_envs, has_rewards,
+//                      std::move(writer), links);
 //   frames.Count(exchange);                       // results are complete
 //   frames.Serve(side.frame_seq(), side.frame_request());  // and published
 
@@ -15,6 +16,7 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <span>
 #include <string>
 #include <thread>
@@ -26,6 +28,7 @@
 #include "engine_adapter/frames/run_statistics.h"
 #include "schema/layout/shared_word.h"
 #include "transport/frame_writer.h"
+#include "transport/run_snapshot.h"
 #include "transport/wait/doorbell.h"
 
 namespace tandem {
@@ -52,11 +55,16 @@ class FrameThread {
     std::function<void()> wake_step_thread;  // it calls Serve then
     std::function<void(uint32_t)> answer;    // after the frame's publication
     std::function<void(absl::string_view)> log;
+    // The stepping thread calls it when it copies: the statistics of the
+    // rewards that the client computes itself. nullopt: the engine's hold.
+    std::function<std::optional<RunSnapshot>()> own_run;
   };
 
   // `source` was prepared with `options`, and must outlive this object.
+  // `has_rewards`: as RunStatistics has it.
   FrameThread(FrameSource* source, const FrameOptions& options,
-              uint32_t num_envs, FrameWriter writer, Links links);
+              uint32_t num_envs, bool has_rewards, FrameWriter writer,
+              Links links);
   // Ends the render thread, and marks the frame ring as ended. The stepping
   // thread must have ended its calls.
   ~FrameThread();

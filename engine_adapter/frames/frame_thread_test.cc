@@ -89,7 +89,7 @@ class Rig {
     FrameWriter writer = FrameWriter::Create(ring, geometry).value();
     reader_ = std::make_unique<FrameReader>(FrameReader::Attach(ring).value());
     thread = std::make_unique<FrameThread>(
-        &source, options_, 8, std::move(writer),
+        &source, options_, 8, /*has_rewards=*/true, std::move(writer),
         FrameThread::Links{.watched =
                                [this] {
                                  ++probes;
@@ -101,7 +101,8 @@ class Rig {
                                [this](absl::string_view line) {
                                  const std::lock_guard<std::mutex> lock(mutex_);
                                  log_.emplace_back(line);
-                               }});
+                               },
+                           .own_run = [this] { return own_run; }});
   }
 
   // An exchange that sets every environment to `number`.
@@ -147,6 +148,7 @@ class Rig {
   std::atomic<uint32_t> answered{0};
   uint64_t step = 0;
   uint32_t request = 0;
+  std::optional<RunSnapshot> own_run;
   std::unique_ptr<FrameThread> thread;  // last: it uses the others
 };
 
@@ -187,6 +189,34 @@ TEST(FrameThread, AnswersRequestWithCurrentState) {
   }
   EXPECT_EQ(rig.probes, 0);
   EXPECT_EQ(rig.source.starts, 1);
+}
+
+TEST(FrameThread, TheClientsOwnStatisticsReplaceTheEngines) {
+  FrameOptions options = kThree;
+  options.hz = 0;
+  Rig rig(options);
+  const auto drawn = [&rig] {
+    rig.Step(1);
+    ++rig.request;
+    rig.ServeUntil([&] { return rig.answered == rig.request; });
+    return rig.Latest();
+  };
+  rig.own_run = {{.last_reward = 0.5,
+                  .rolling_return = -3,
+                  .episodes = 17,
+                  .episode_length = 200}};
+  const Frame own = drawn();
+  EXPECT_EQ(own.metrics.last_reward, 0.5);
+  EXPECT_EQ(own.metrics.rolling_return, -3);
+  EXPECT_TRUE(
+      absl::EndsWith(own.metadata, R"("episodes":17,"episode_length":200.0})"))
+      << own.metadata;
+  rig.own_run.reset();
+  const Frame engines = drawn();
+  EXPECT_EQ(engines.metrics.last_reward, 1);
+  EXPECT_EQ(engines.metrics.rolling_return, 2);
+  EXPECT_TRUE(absl::EndsWith(engines.metadata, R"("episodes":0})"))
+      << engines.metadata;
 }
 
 TEST(FrameThread, DrawsWhileAReaderIsPresent) {

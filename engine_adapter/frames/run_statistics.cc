@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <limits>
 #include <numeric>
 
 #include "schema/layout/lrbc.h"
@@ -96,6 +97,10 @@ RunSnapshot RunStatistics::Now(std::span<const uint32_t> shown) const {
   } else {
     now.rolling_return = MeanOf(std::span(ended_).first(ended));
     now.episode_length = MeanOf(std::span(lengths_).first(ended));
+  }
+  if (!has_rewards_) {
+    now.last_reward = now.rolling_return =
+        std::numeric_limits<double>::quiet_NaN();
   }
   return now;
 }

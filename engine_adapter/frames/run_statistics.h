@@ -15,6 +15,8 @@
 #include <span>
 #include <vector>
 
+#include "transport/run_snapshot.h"
+
 namespace tandem {
 
 // The part of an exchange that RunStatistics reads: [num_envs] each.
@@ -26,20 +28,14 @@ struct CountedExchange {
   std::span<const uint8_t> dones;
 };
 
-struct RunSnapshot {
-  double last_reward = 0;     // mean of the shown environments
-  double rolling_return = 0;  // mean of the last 100 episodes of all; until one
-                              // has ended: of the shown ones' so far
-  uint64_t episodes = 0;      // ended, of all environments
-  double episode_length = 0;  // mean of the same episodes as rolling_return, in
-                              // steps; 0: none has ended
-};
-
 // Count allocates nothing, and takes about a nanosecond an environment.
 class RunStatistics {
  public:
-  explicit RunStatistics(uint32_t num_envs)
-      : returns_(num_envs),
+  // `has_rewards`: whether the engine computes rewards. Without them, the
+  // reward and the return of a snapshot are NaN: unknown.
+  explicit RunStatistics(uint32_t num_envs, bool has_rewards = true)
+      : has_rewards_(has_rewards),
+        returns_(num_envs),
         rewards_(num_envs),
         begins_(num_envs),
         over_(num_envs) {}
@@ -47,6 +43,8 @@ class RunStatistics {
   void Count(const CountedExchange& exchange);
   // Clears the results of the last client, after a reset of every environment.
   void Clear();
+  // The last reward, and the return until an episode has ended, are those of
+  // the shown environments.
   RunSnapshot Now(std::span<const uint32_t> shown) const;
   uint64_t env_steps() const { return env_steps_; }
 
@@ -55,6 +53,7 @@ class RunStatistics {
 
   void CountEnds(const CountedExchange& exchange);
 
+  const bool has_rewards_;
   std::vector<double> returns_;  // of the running episodes
   std::vector<float> rewards_;   // of the last exchange
   // The value of ticks_ before an episode's first step. So a step costs nothing

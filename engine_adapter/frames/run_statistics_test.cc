@@ -2,10 +2,12 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <cstdint>
 #include <vector>
 
 #include "schema/layout/lrbc.h"
+#include "transport/run_snapshot.h"
 
 namespace tandem {
 namespace {
@@ -62,6 +64,19 @@ TEST(RunStatistics, ShowsTheReturnSoFarUntilAnEpisodeHasEnded) {
   EXPECT_EQ(now.rolling_return, 3);
   EXPECT_EQ(now.episodes, 0U);
   EXPECT_EQ(rig.statistics().env_steps(), 4U);
+}
+
+TEST(RunStatistics, WithoutRewardsTheyAreUnknownAndEpisodesCount) {
+  RunStatistics statistics(1, /*has_rewards=*/false);
+  const std::vector<uint8_t> resets = {0}, dones = {1};
+  const std::vector<float> rewards = {0};
+  const std::vector<uint32_t> shown = {0};
+  statistics.Count({.resets = resets, .rewards = rewards, .dones = dones});
+  const RunSnapshot now = statistics.Now(shown);
+  EXPECT_TRUE(std::isnan(now.last_reward));
+  EXPECT_TRUE(std::isnan(now.rolling_return));
+  EXPECT_EQ(now.episodes, 1U);
+  EXPECT_EQ(now.episode_length, 1);
 }
 
 TEST(RunStatistics, ASkippedEnvironmentCountsNothing) {

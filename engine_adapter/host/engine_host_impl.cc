@@ -61,17 +61,19 @@ absl::Status EngineHost::Impl::CallEngine(Engine* engine) {
 EngineHost::Impl::~Impl() { Stop(); }
 
 absl::Status EngineHost::Impl::StartFrames(FrameSource* source,
-                                           uint32_t num_envs) {
+                                           const EngineSchema& schema) {
   TANDEM_ASSIGN_OR_RETURN(auto writer,
                           FrameWriter::Create(side_.region().frame_ring(),
                                               side_.region().frame_geometry()));
   frames_ = std::make_unique<FrameThread>(
-      source, *options_.frames, num_envs, std::move(writer),
+      source, *options_.frames, schema.num_envs, schema.description.has_rewards,
+      std::move(writer),
       FrameThread::Links{
           .watched = [this] { return side_.region().FramesWatched(); },
           .wake_step_thread = [this] { side_.WakeStepThread(); },
           .answer = [this](uint32_t request) { side_.AnswerFrame(request); },
-          .log = [this](absl::string_view line) { Log(line); }});
+          .log = [this](absl::string_view line) { Log(line); },
+          .own_run = [this] { return side_.OwnRun(); }});
   return absl::OkStatus();
 }
 
@@ -242,8 +244,7 @@ void EngineHost::Impl::FinishWork() {
 absl::Status EngineHost::Impl::EndOpening() {
   TANDEM_RETURN_IF_ERROR(EndResetAll());
   if (options_.frames) {
-    TANDEM_RETURN_IF_ERROR(
-        StartFrames(engine_->frames(), engine_->schema().num_envs));
+    TANDEM_RETURN_IF_ERROR(StartFrames(engine_->frames(), engine_->schema()));
   }
   TANDEM_RETURN_IF_ERROR(side_.Open());
   if (options_.opened) options_.opened(side_.region().name(), *side_.mapping());

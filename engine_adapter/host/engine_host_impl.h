@@ -76,7 +76,7 @@ class EngineHost::Impl {
     kServiceReset,
   };
 
-  absl::Status StartFrames(FrameSource* source, uint32_t num_envs);
+  absl::Status StartFrames(FrameSource* source, const EngineSchema& schema);
   absl::Status StartImages(FrameSource* source, uint32_t num_envs);
   absl::Status DrawImages(ExchangeKind kind);
   void Serve(EngineEvent event);

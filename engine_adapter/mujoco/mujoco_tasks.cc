@@ -223,6 +223,7 @@ absl::StatusOr<std::unique_ptr<Engine>> MakeEngine(const TaskType& type,
   schema.task = std::move(name);
   schema.description.max_episode_steps =
       request.max_episode_steps.value_or(type.max_episode_steps);
+  schema.description.has_rewards = type.has_rewards;
 
   const EnvironmentMemory memory(**data);
   TANDEM_RETURN_IF_ERROR(memory.Check(request.num_envs, 0));

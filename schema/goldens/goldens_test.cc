@@ -76,6 +76,7 @@ TEST(Goldens, HeadersWithMoreFeaturesAreByteForByteTheSame) {
       {"lrbc_v1_commands.bin", SampleCommandsHeader()},
       {"lrbc_v1_identity.bin", SampleIdentityHeader()},
       {"lrbc_v1_cores.bin", SampleCoresHeader()},
+      {"lrbc_v1_own_run.bin", SampleOwnRunHeader()},
       {"lrbc_v1_attendants.bin", SampleAttendantsHeader()},
       {"lrbc_v1_image_slots.bin", SampleImageSlotsHeader()},
       {"lrbc_v1_fields.bin", SampleFieldsHeader()},
@@ -169,7 +170,7 @@ void ExpectZeroInReservedBytesOnly(const std::string& golden,
 
 // lrbc_v1.bin has no table of fields, no workers and no arrays on a GPU.
 TEST(Sample, IsZeroInReservedBytesOnly) {
-  ExpectZeroInReservedBytesOnly(Golden("lrbc_v1_cores.bin"), HeaderRows());
+  ExpectZeroInReservedBytesOnly(Golden("lrbc_v1_own_run.bin"), HeaderRows());
   ExpectZeroInReservedBytesOnly(Golden("field_v1.bin"), FieldRecordRows());
   ExpectZeroInReservedBytesOnly(Golden("workers_header_v1.bin"),
                                 WorkersHeaderRows());

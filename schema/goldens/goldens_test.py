@@ -197,6 +197,16 @@ def test_a_region_with_shared_cores_differs_in_the_listed_fields() -> None:
     assert all(region[offset] == without[offset] for offset in range(4096) if offset not in differ)
 
 
+def test_a_region_with_own_rewards_differs_in_the_listed_fields() -> None:
+    """The differences are the feature bit, the checksum, and the statistics of the client."""
+    region = (GOLDENS / "lrbc_v1_own_run.bin").read_bytes()
+    without = (GOLDENS / "lrbc_v1_cores.bin").read_bytes()
+    assert struct.unpack_from("<Q", region, 648)[0] == struct.unpack_from("<Q", without, 648)[0] | 32768
+    assert struct.unpack_from("<QQQddd", region, 2056) == (2010, 1, 2011, 2.5, -40.25, 200.5)
+    differ = (*range(648, 656), *range(896, 900), *range(2056, 2104))
+    assert all(region[offset] == without[offset] for offset in range(4096) if offset not in differ)
+
+
 def test_attendant_slot_has_its_promised_fields() -> None:
     """The slot's fields, by their offsets in the slot."""
     assert len(SLOT) == 512

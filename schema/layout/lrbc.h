@@ -6,9 +6,9 @@
 // afterwards only SharedWords change. Each has one writing side, named in its
 // row, with these exceptions: the engine also writes client_pid, client_phase,
 // exchange_kind and resets after a client has left or an exchange has ended,
-// and both positions of both rings when it acknowledges a client. In a region
-// with workers (worker_slot.h), "engine" is a worker for the words of an
-// exchange, and the supervisor for all others.
+// and own_seq, own_present and both positions of both rings when it
+// acknowledges a client. In a region with workers (worker_slot.h), "engine" is
+// a worker for the words of an exchange, and the supervisor for all others.
 // Ownership: the mapped region. `schema/goldens/lrbc_v1.txt` lists every field
 // with offset, type, value and meaning; prose refers to it.
 //
@@ -106,6 +106,8 @@ inline constexpr uint64_t kFeatureGpuArrays =
 inline constexpr uint64_t kFeatureIdentity = 8192;  // identity
 inline constexpr uint64_t kFeatureCoreSharing =
     16384;  // client_core, engine_core, early_wakes, early_hits
+inline constexpr uint64_t kFeatureOwnRun =
+    32768;  // own_seq to own_episode_length
 inline constexpr uint64_t kFeaturesOfVersion1 =
     kFeatureArrays | kFeatureSession | kFeatureStepTimes | kFeatureInfos;
 
@@ -310,7 +312,17 @@ struct LrbcHeader {
                                             // that follows
   uint8_t reserved_1952[96];
   SharedWord<uint64_t> client_phase;
-  uint8_t reserved_2056[120];
+  // Writer client; readers engine and observers. Statistics of the rewards that
+  // the client computes itself: see docs/protocol.md, "Own rewards". own_seq
+  // grows; it is odd while the others are written, and publishes them.
+  SharedWord<uint64_t> own_seq;
+  SharedWord<uint64_t> own_present;   // 1, or 0: the rewards are the engine's
+  SharedWord<uint64_t> own_episodes;  // that have ended, of all environments
+  SharedDouble own_last_reward;       // mean of all environments
+  SharedDouble own_rolling_return;  // mean of the last 100 episodes; until one
+                                    // has ended: of the current ones so far
+  SharedDouble own_episode_length;  // mean of the same, in steps; 0: none
+  uint8_t reserved_2104[72];
 
   StepTimes engine_step_times;  // writer engine: from taking actions to results
   uint8_t reserved_3016[56];
@@ -403,6 +415,12 @@ static_assert(offsetof(LrbcHeader, image_step) == 1928);
 static_assert(offsetof(LrbcHeader, dropped_messages) == 1936);
 static_assert(offsetof(LrbcHeader, attendant_pause_ns) == 1944);
 static_assert(offsetof(LrbcHeader, client_phase) == 2048);
+static_assert(offsetof(LrbcHeader, own_seq) == 2056);
+static_assert(offsetof(LrbcHeader, own_present) == 2064);
+static_assert(offsetof(LrbcHeader, own_episodes) == 2072);
+static_assert(offsetof(LrbcHeader, own_last_reward) == 2080);
+static_assert(offsetof(LrbcHeader, own_rolling_return) == 2088);
+static_assert(offsetof(LrbcHeader, own_episode_length) == 2096);
 static_assert(offsetof(LrbcHeader, engine_step_times) == 2176);
 static_assert(offsetof(LrbcHeader, client_round_trips) == 3072);
 static_assert(sizeof(StepTimes) == 840);

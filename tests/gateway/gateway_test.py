@@ -19,6 +19,7 @@ import schema.protos.hazel.contract_pb2 as contract_pb2
 
 import tandem
 from tandem._native import remove_if_dead
+from tandem.engine.process import launch_engine
 from tandem.testing.engines import (  # noqa: F401, the fixtures
     nothing_left_behind,
     unique_name,
@@ -46,6 +47,36 @@ def test_a_program_resets_and_steps() -> None:
     assert second.reward_signals["reward"] == pytest.approx(parts, rel=1e-5)
     assert second.info["x_position"] != first.info["x_position"]
     assert dict(second.termination_flags) == {"terminated": False, "time_out": False}
+
+
+_CART = """
+<mujoco>
+  <worldbody><body><joint name="slide" type="slide"/><geom size="0.1"/></body></worldbody>
+  <actuator><motor joint="slide"/></actuator>
+</mujoco>
+"""
+
+
+def test_an_engine_without_rewards_has_no_reward_signal(tmp_path: Path) -> None:
+    """A model has none: neither steps nor the manifest name one, and a contract cannot select it."""
+    model = tmp_path / "cart.xml"
+    model.write_text(_CART, "utf-8")
+    name = unique_name()
+    with (
+        launch_engine(name=name, server=SERVER, model=model),
+        Gateway(name) as gateway,
+        connected(gateway) as stubs,
+    ):
+        assert stubs.reset().success
+        answer = stubs.step([0.5])
+        assert answer.success and not answer.reward_signals
+        manifest = stubs.agent.GetCapabilityManifest(contract_pb2.GetCapabilityManifestRequest(), timeout=SECS).manifest
+        assert not manifest.rewards
+        request = contract_pb2.NegotiateTaskRequest(contract=_contract("reward"))
+        refusal = stubs.agent.NegotiateTask(request, timeout=SECS)
+        assert not refusal.success and "task's 0 rewards" in refusal.message
+        assert stubs.agent.NegotiateTask(contract_pb2.NegotiateTaskRequest(), timeout=SECS).success
+        assert not stubs.step([0.5]).reward_signals
 
 
 def test_an_episode_equals_the_one_over_shared_memory() -> None:

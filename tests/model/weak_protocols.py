@@ -6,6 +6,7 @@ frames       a writer of three frames in two slots, a reader; as under       the
              ThreadSanitizer, RacyCopy copies relaxed words
 misaligned   the same; the slot's seq may tear, so that the head decides
 metrics      the same; a frame's metrics are its own, or newer
+own run      a client that writes its statistics twice, a reader             the engine, which clears them
 exchange     a client, an engine; two exchanges                              the attach, texts
 doorbell     one exchange; both sides sleep                                  slices of sleeps
 stop         a thread that stops an engine, which sleeps
@@ -102,6 +103,28 @@ def _frame_reader(aligned: bool, metrics: bool) -> Thread:
     assert not whole or (first, last) == (number, number), f"frame {number} is {first}, {last}"
     if metrics and whole:
         assert (yield load("metrics")) >= number, "the metrics are older than their frame"
+    return None
+
+
+def _own_run_writer() -> Thread:
+    for number in (1, 2):
+        yield store("own_seq", 2 * number - 1)
+        yield fence("own.overwrite", "StoreOwnRun")
+        yield store("first", number)
+        yield store("last", number)
+        yield store("own_seq", 2 * number, "own.commit", "StoreOwnRun")
+    return None
+
+
+def _own_run_reader() -> Thread:
+    seq = yield load("own_seq", "own.commit", "LoadOwnRun")
+    if seq % 2 != 0:
+        return None
+    first = yield load("first")
+    last = yield load("last")
+    yield fence("own.overwrite", "LoadOwnRun")
+    if (yield load("own_seq")) == seq:
+        assert (first, last) == (seq // 2, seq // 2), f"the statistics of {seq} are {first}, {last}"
     return None
 
 
@@ -288,6 +311,7 @@ MODELS = {
     "frames": _frames(aligned=True, metrics=False),
     "misaligned": _frames(aligned=False, metrics=False),
     "metrics": _frames(aligned=True, metrics=True),
+    "own run": Model({"client": (_own_run_writer,), "reader": (_own_run_reader,)}, _zeros("own_seq", "first", "last")),
     "exchange": _exchange(2, sleeps=False),
     "doorbell": _exchange(1, sleeps=True),
     "stop": Model(

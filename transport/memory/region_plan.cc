@@ -420,8 +420,8 @@ absl::StatusOr<LrbcHeader> PlanRegion(const RegionSpec& spec,
   header.cmd_ring_size = spec.ring_bytes;
   header.info_size = spec.info_size;
   header.header_size = kLrbcHeaderBytes;
-  header.feature_bits =
-      kFeaturesOfVersion1 | kFeatureIdentity | kFeatureCoreSharing;
+  header.feature_bits = kFeaturesOfVersion1 | kFeatureIdentity |
+                        kFeatureCoreSharing | kFeatureOwnRun;
   if (!spec.fields.empty()) header.feature_bits |= kFeatureFields;
   if (spec.subsets) header.feature_bits |= kFeatureSubsets;
   header.generation = generation;

@@ -23,6 +23,7 @@
 #include "transport/monitoring/ring_fill.h"
 #include "transport/report.h"
 #include "transport/session/attendant_label.h"
+#include "transport/session/own_run.h"
 
 namespace tandem {
 namespace {
@@ -147,6 +148,30 @@ void FillCounts(const LrbcHeader& header, RegionReport* report) {
   report->round_trips = SnapshotOf(header.client_round_trips);
   report->early_wakes = WordOf(header.early_wakes);
   report->early_hits = WordOf(header.early_hits);
+}
+
+// Two equal copies: no write came between their reads of own_seq, so the words
+// of the first copy are whole.
+std::optional<RunSnapshot> OwnRunOf(const ObservedFile& file,
+                                    const LrbcHeader& header) {
+  if ((header.feature_bits & kFeatureOwnRun) == 0) return std::nullopt;
+  constexpr size_t kBegin = offsetof(LrbcHeader, own_seq);
+  constexpr size_t kEnd = offsetof(LrbcHeader, reserved_2104);
+  constexpr int kMostReads = 16;
+  std::optional<RunSnapshot> run;
+  for (int reads = 0; reads < kMostReads; ++reads) {
+    std::array<std::byte, kEnd - kBegin> first, second;
+    if (!file.Read(kBegin, first.data(), first.size()) ||
+        !file.Read(kBegin, second.data(), second.size())) {
+      return std::nullopt;
+    }
+    if (first != second) continue;
+    LrbcHeader copy = header;
+    std::memcpy(reinterpret_cast<std::byte*>(&copy) + kBegin, first.data(),
+                first.size());
+    if (LoadOwnRun(copy, &run)) break;
+  }
+  return run;
 }
 
 void FillPeers(const ObservedFile& file, const LrbcHeader& header,
@@ -275,6 +300,7 @@ void FillParts(const ObservedFile& file, const LrbcHeader& header,
     report->commands = std::move(commands);
   }
   report->attendants = AttendantsOf(file, header);
+  report->own_run = OwnRunOf(file, header);
 }
 
 // Returns whether every counter of `later` is at least that of `earlier`.
@@ -356,14 +382,22 @@ absl::StatusOr<RegionReport> ReadRegionReport(absl::string_view name) {
 
 std::vector<std::string> FeatureNames(uint64_t feature_bits) {
   constexpr std::pair<uint64_t, const char*> kNames[] = {
-      {kFeatureArrays, "arrays"},           {kFeatureSession, "session"},
-      {kFeatureStepTimes, "step times"},    {kFeatureInfos, "infos"},
-      {kFeatureFrames, "frames"},           {kFeatureImages, "images"},
-      {kFeatureCommands, "commands"},       {kFeatureAttendants, "attendants"},
-      {kFeatureImageSlots, "image slots"},  {kFeatureFields, "fields"},
-      {kFeatureWorkers, "workers"},         {kFeatureSubsets, "subsets"},
-      {kFeatureGpuArrays, "GPU arrays"},    {kFeatureIdentity, "identity"},
-      {kFeatureCoreSharing, "core sharing"}};
+      {kFeatureArrays, "arrays"},
+      {kFeatureSession, "session"},
+      {kFeatureStepTimes, "step times"},
+      {kFeatureInfos, "infos"},
+      {kFeatureFrames, "frames"},
+      {kFeatureImages, "images"},
+      {kFeatureCommands, "commands"},
+      {kFeatureAttendants, "attendants"},
+      {kFeatureImageSlots, "image slots"},
+      {kFeatureFields, "fields"},
+      {kFeatureWorkers, "workers"},
+      {kFeatureSubsets, "subsets"},
+      {kFeatureGpuArrays, "GPU arrays"},
+      {kFeatureIdentity, "identity"},
+      {kFeatureCoreSharing, "core sharing"},
+      {kFeatureOwnRun, "own run"}};
   std::vector<std::string> names;
   for (int bit = 0; bit < 64; ++bit) {
     const uint64_t mask = uint64_t{1} << bit;

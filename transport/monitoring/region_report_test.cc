@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <cstring>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -24,6 +25,7 @@
 #include "transport/memory/testing/placed_file.h"
 #include "transport/memory/testing/unique_region_name.h"
 #include "transport/report.h"
+#include "transport/run_snapshot.h"
 #include "transport/session/testing/echo_engine.h"
 
 namespace tandem {
@@ -119,6 +121,28 @@ TEST_F(GoldenRegionTest, EveryFieldEqualsTheListing) {
   ASSERT_TRUE(report.frames.has_value());
   EXPECT_EQ(report.frames->bytes, 14'000u);
   EXPECT_EQ(report.frames->problem, "");
+}
+
+// The golden header in which the client has written statistics of its own.
+class OwnRunReport : public GoldenRegionTest {
+ protected:
+  OwnRunReport() : GoldenRegionTest(SampleOwnRunHeader()) {}
+};
+
+TEST_F(OwnRunReport, HasTheClientsOwnStatistics) {
+  EXPECT_EQ(ReadOrFail(name_).own_run,
+            std::optional(RunSnapshot{.last_reward = 2.5,
+                                      .rolling_return = -40.25,
+                                      .episodes = 2011,
+                                      .episode_length = 200.5}));
+}
+
+TEST_F(OwnRunReport, HasNoneDuringAWriteOrWithoutThem) {
+  placed_.WriteWord(offsetof(LrbcHeader, own_seq), uint64_t{2011});
+  EXPECT_EQ(ReadOrFail(name_).own_run, std::nullopt);
+  placed_.WriteWord(offsetof(LrbcHeader, own_seq), uint64_t{2012});
+  placed_.WriteWord(offsetof(LrbcHeader, own_present), uint64_t{0});
+  EXPECT_EQ(ReadOrFail(name_).own_run, std::nullopt);
 }
 
 TEST_F(GoldenRegionTest, SectionsAreInOrderOfTheirOffsets) {

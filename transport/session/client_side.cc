@@ -19,6 +19,7 @@
 #include "transport/session/client_core.h"
 #include "transport/session/make_step_arrays.h"
 #include "transport/session/open_region.h"
+#include "transport/session/own_run.h"
 
 namespace tandem {
 namespace {
@@ -482,6 +483,19 @@ absl::Status ClientSide::Explain(ErrorCode code) const {
   return core_->Explain(code);
 }
 void ClientSide::ServeEnvironments() { core_->serves_environments = true; }
+ErrorCode ClientSide::ShowOwnRun(const RunSnapshot& run) {
+  const ClientCore::InUse in_use(*core_);
+  if (in_use.refused()) return core_->Refusal();
+  if (const ErrorCode code = core_->MayUse(); code != ErrorCode::kOk) {
+    return code;
+  }
+  if (core_->state() == ClientCore::State::kLost) return core_->lost_to;
+  if ((core_->plan().feature_bits & kFeatureOwnRun) != 0) {
+    StoreOwnRun(core_->header(), run);
+  }
+  return ErrorCode::kOk;
+}
+
 void ClientSide::WakeEngine() { core_->session.engine_bell.NotifyIfWaiting(); }
 LaneSide& ClientSide::lanes() { return core_->lanes; }
 std::span<const WorkerRows> ClientSide::workers() const {

@@ -9,6 +9,7 @@
 #include "transport/session/attendant_label.h"
 #include "transport/session/exchange_status.h"
 #include "transport/session/make_step_arrays.h"
+#include "transport/session/own_run.h"
 #include "transport/session/owner_side_internal.h"
 
 namespace tandem {
@@ -252,6 +253,7 @@ void OwnerSide::Answer(const absl::Status& status, uint64_t frame_seq) {
   if (status.ok() && !arrays_.images.empty()) TagImages(frame_seq);
   SetPhase(s.idle, MonotonicNanos());
   StoreIfOther(&s.header->client_core, 0);
+  StoreOwnRun(s.header, std::nullopt);  // the last client's
   // SYNC(attach.welcome): release; fresh observations before the answer.
   s.header->attach_ack.store(s.acknowledged, std::memory_order_release);
   s.client_bell.NotifyIfWaiting();
@@ -289,6 +291,14 @@ void OwnerSide::SetMode(RegionMode mode) {
 void OwnerSide::TagImages(uint64_t frame_seq) {
   // relaxed: frame_seq or attach_ack publishes it, or the region's name.
   state_->header->image_step.store(frame_seq, std::memory_order_relaxed);
+}
+
+std::optional<RunSnapshot> OwnerSide::OwnRun() {
+  State& s = *state_;
+  // The exchanges since the client left are those of a header-only client.
+  if (!s.has_client && s.taken_at_ns != 0) return std::nullopt;
+  (void)LoadOwnRun(*s.header, &s.own_run);
+  return s.own_run;
 }
 
 void OwnerSide::RequestStop() {

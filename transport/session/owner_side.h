@@ -22,6 +22,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "absl/status/status.h"
@@ -31,6 +32,7 @@
 #include "schema/layout/lrbc.h"
 #include "schema/layout/shared_word.h"
 #include "transport/memory/owned_region.h"
+#include "transport/run_snapshot.h"
 #include "transport/step_arrays.h"
 
 namespace tandem {
@@ -78,6 +80,10 @@ class OwnerSide {
   // before Publish with frame_seq() + 1, and before Open or AcknowledgeAttach
   // with frame_seq().
   void TagImages(uint64_t frame_seq);
+
+  // The statistics of the rewards that the client computes itself; as read
+  // before, while it writes them. nullopt: the rewards are the engine's.
+  std::optional<RunSnapshot> OwnRun();
 
   // Makes Next return kStopRequested; wakes a waiting one. Thread-safe and
   // async-signal-safe.

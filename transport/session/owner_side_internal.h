@@ -96,6 +96,8 @@ struct OwnerSide::State {
   bool just_polled_attendants = false;
   std::string broken_text;
 
+  std::optional<RunSnapshot> own_run = {};  // as read last
+
   int64_t taken_at_ns = 0;
   int64_t polled_peer_ns = 0;
   int64_t name_checked_ns = 0;

@@ -19,7 +19,7 @@ std::string ThreeDigits(double value) {
 
 // MOSAIC's format, except for numbers with many digits.
 std::string Number(double value, int decimals) {
-  if (std::isnan(value)) return "nan";  // without a sign, as in Python
+  if (std::isnan(value)) return "-";  // unknown
   return std::abs(value) < 1e15 || std::isinf(value)
              ? absl::StrFormat("%.*f", decimals, value)
              : absl::StrFormat("%.6g", value);

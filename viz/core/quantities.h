@@ -32,7 +32,8 @@ std::string CountText(uint64_t count);
 std::string RoundedText(double number);
 
 // Returns MOSAIC's three lines on an image, character by character:
-// "reward: 1.50\nreturn: 20.00\nstep/sec: 400.0". nan and inf are as in Python.
+// "reward: 1.50\nreturn: 20.00\nstep/sec: 400.0". NaN is an unknown number,
+// "-"; inf is as in Python.
 std::string HudText(double last_reward, double rolling_return,
                     double step_rate_hz);
 

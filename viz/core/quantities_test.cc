@@ -53,9 +53,9 @@ TEST(Hud, HasThreeLines) {
             "reward: 1.00\nreturn: -1234.57\nstep/sec: 60.0");
 }
 
-TEST(Hud, PrintsNonFiniteNumbersAsPythonDoes) {
+TEST(Hud, PrintsUnknownNumbersAsDashesAndInfinitiesAsPythonDoes) {
   EXPECT_EQ(HudText(-NAN, INFINITY, -INFINITY),
-            "reward: nan\nreturn: inf\nstep/sec: -inf");
+            "reward: -\nreturn: inf\nstep/sec: -inf");
   EXPECT_EQ(HudText(-0.0, -0.001, 0),
             "reward: -0.00\nreturn: -0.00\nstep/sec: 0.0");
 }

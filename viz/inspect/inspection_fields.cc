@@ -2,6 +2,7 @@
 // its meaning, and its line of the text; docs and --keys print the table.
 // Length: one table, with the texts of its rows.
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <limits>
 #include <nlohmann/json.hpp>
@@ -19,6 +20,7 @@
 #include "absl/time/time.h"
 #include "base/error.h"
 #include "schema/layout/phase_word.h"
+#include "transport/run_snapshot.h"
 #include "viz/core/quantities.h"
 #include "viz/inspect/field_table.h"
 #include "viz/inspect/inspection_output.h"
@@ -388,11 +390,29 @@ std::string WriterText(const SegmentReport& segment, const At&) {
                       BytesText(segment.file_bytes));
 }
 
+// NaN: unknown.
+std::string NumberText(double value) {
+  return std::isnan(value) ? "-" : absl::StrFormat("%g", value);
+}
+
 std::string MetricsText(const SegmentReport& segment, const At&) {
   const FrameMetrics& metrics = segment.ring.metrics;
-  return absl::StrFormat("last reward %g, rolling return %g, %g steps/s",
-                         metrics.last_reward, metrics.rolling_return,
+  return absl::StrFormat("last reward %s, rolling return %s, %g steps/s",
+                         NumberText(metrics.last_reward),
+                         NumberText(metrics.rolling_return),
                          metrics.step_rate_hz);
+}
+
+std::string OwnRunText(const Region& region, const At&) {
+  if (!region.own_run) return "";
+  const RunSnapshot& run = *region.own_run;
+  return absl::StrFormat(
+      "the client's own: last %s, rolling return %s, %s episodes%s",
+      NumberText(run.last_reward), NumberText(run.rolling_return),
+      CountText(run.episodes),
+      run.episodes == 0
+          ? ""
+          : absl::StrCat(" of ", NumberText(run.episode_length), " steps"));
 }
 
 struct Bucket {
@@ -486,6 +506,16 @@ constexpr Field<RegionRates> kRates[] = {
     SamePart<kTimes, &RegionRates::round_trips>("round_trips"),
 };
 
+constexpr Field<RunSnapshot> kOwnRun[] = {
+    Of<&RunSnapshot::last_reward>("last_reward", ""),
+    Of<&RunSnapshot::rolling_return>("rolling_return", ""),
+    Of<&RunSnapshot::episodes>("episodes", ""),
+    Of<&RunSnapshot::episode_length>(
+        "episode_length",
+        "statistics of the rewards that the client computes itself, as in its "
+        "frames; null if it computes none"),
+};
+
 constexpr Field<RingFill> kRing[] = {
     Of<&RingFill::capacity>("capacity", ""),
     Of<&RingFill::used_bytes>("used_bytes", ""),
@@ -536,7 +566,8 @@ constexpr Field<Ring> kFrames[] = {
     Of<&Ring::metrics, &FrameMetrics::last_reward>("last_reward", ""),
     Of<&Ring::metrics, &FrameMetrics::rolling_return>("rolling_return", ""),
     Of<&Ring::metrics, &FrameMetrics::step_rate_hz>("step_rate_hz",
-                                                    "values of its writer"),
+                                                    "values of its writer; "
+                                                    "null: unknown"),
 };
 
 constexpr Field<ImagesReport> kImages[] = {
@@ -708,6 +739,7 @@ constexpr Field<Region> kRegion[] = {
         "early_hits",
         "how often the engine polled before a request that it forecast; how "
         "often the request came meanwhile"),
+    Part<kOwnRun, &Region::own_run>("own_run", "rewards", OwnRunText),
     Part<kAttendant, &Region::attendants>("attendants[]", "attendants",
                                           AttendantsText),
     {"rings", nullptr, [](const Region& of) { return ObjectOf<kRings>(of); },

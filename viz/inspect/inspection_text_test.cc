@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -41,6 +42,8 @@ TEST(InspectionText, ShowsContentAndSpeed) {
              "94,720 environment steps/s",
              "busy 82 %",
              "last 0.5 s",
+             "the client's own: last 0.5, rolling return -3.25, 1,017 episodes "
+             "of 200.5 steps",
              "1,000",
              "48 bytes of 512 KiB (0 %), 2 messages",
              "320x240 RGB, 8 slots, 77 published, 30.0/s, watched",
@@ -55,6 +58,15 @@ TEST(InspectionText, ShowsContentAndSpeed) {
              "1 dead    pid 40012    env    32 .. 63",
              "busy 78 %",
              "EngineFailed: joint 3 exploded"});
+}
+
+TEST(InspectionText, UnknownRewardsAreDashes) {
+  Inspection inspection;
+  inspection.name = "mosaic.fastlane.run";
+  inspection.is_segment = true;
+  inspection.segment.ring.metrics = {
+      .last_reward = NAN, .rolling_return = -NAN, .step_rate_hz = 4};
+  ExpectHas(Text(inspection), {"last reward -, rolling return -, 4 steps/s"});
 }
 
 TEST(InspectionText, ShowsThePathToAGpu) {

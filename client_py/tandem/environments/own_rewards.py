@@ -15,6 +15,7 @@ from tandem._native import VectorStep
 from tandem.client import AutoresetMode, SharedMemoryClient
 from tandem.environments.client_vector import GymnasiumVectorEnv, StepResults
 from tandem.environments.description import InfoField, has_rows
+from tandem.environments.own_run import OwnRun
 from tandem.environments.row_infos import final_infos, merged_infos, split_infos
 from tandem.environments.transition import Mask, OwnFunctions, Transition
 from tandem.environments.vector import SharedMemoryVectorEnv
@@ -109,6 +110,8 @@ class OwnStep:
         self._exchanges = -1
         # Of a step whose ended environments are being reset: its results, and those environments.
         self._ending: tuple[StepResults, Mask] | None = None
+        # Without own rewards and ends, the engine's statistics hold.
+        self._run = OwnRun(num_envs) if functions.reward or functions.terminated else None
         self._steps = np.zeros(num_envs, np.int64)
         self._stepped = np.zeros(num_envs, np.bool_)
         self._actions = np.zeros_like(client.actions)
@@ -228,6 +231,8 @@ class OwnStep:
         self._actions[~stepping] = 0
         self._previous_obs[resetting] = client.obs[resetting]
         self._previous_infos[resetting] = client.infos[resetting]
+        if self._run is not None:
+            self._run.reset(resetting)
         # Without the trainer's own terminations, until its function has returned. By `client.dones` the native step
         # refuses steps of ended episodes.
         ends = client.truncateds if self._functions.terminated is not None else client.dones
@@ -249,6 +254,9 @@ class OwnStep:
         obs = self._own_observations(obs)
         self._ended[self._stepping] = ended[self._stepping]
         self._client.dones[:] = self._ended
+        if self._run is not None:
+            infos |= self._run.add(self._stepped, rewards, ended, self._steps)
+            self._run.show(self._client._native)
         return obs, rewards, terminations, truncations, infos
 
     def _own_observations(self, obs: Any) -> Any:

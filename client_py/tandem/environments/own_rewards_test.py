@@ -2,6 +2,7 @@
 
 import dataclasses
 import inspect
+import json
 import os
 import signal
 from collections.abc import Callable, Iterator
@@ -45,6 +46,7 @@ class _Jumper(MujocoEnv):
     def __init__(self) -> None:
         space = spaces.Box(-np.inf, np.inf, (11,), np.float64)
         super().__init__(_XML, 5, observation_space=space)
+        self._return, self._length = 0.0, 0
 
     def step(self, action: Any) -> Any:
         """Steps as `_reward`, `_terminated` and `_observation` say."""
@@ -52,10 +54,14 @@ class _Jumper(MujocoEnv):
         self.do_simulation(action, self.frame_skip)
         drive = action[0] * action[0] + action[1] * action[1] + action[2] * action[2]
         reward = (self.data.qpos[0] - before) / _STEP_SECS + self.data.xpos[4, 2] - 0.5 * np.float64(drive)
-        return self._observed(), reward, bool(self.data.qpos[1] < 1.2), False, self._infos()
+        self._return += reward
+        self._length += 1
+        own = {"reward": reward, "episode_return": self._return, "episode_length": self._length}
+        return self._observed(), reward, bool(self.data.qpos[1] < 1.2), False, self._infos() | own
 
     def reset_model(self) -> Any:
         """Adds noise to the first state."""
+        self._return, self._length = 0.0, 0
         random = self.np_random
         qpos = self.init_qpos + random.uniform(-0.05, 0.05, self.model.nq)
         qvel = self.init_qvel + 0.05 * random.standard_normal(self.model.nv)
@@ -99,6 +105,13 @@ def _made(**options: Any) -> Any:
 def _in_order(infos: dict[str, Any]) -> dict[str, Any]:
     """Returns infos with sorted keys: those of Gymnasium depend on which environment was the first to have them."""
     return {key: _in_order(infos[key]) if isinstance(infos[key], dict) else infos[key] for key in sorted(infos)}
+
+
+def _without_own(infos: dict[str, Any]) -> dict[str, Any]:
+    """Returns infos without those of rewards that the trainer computes."""
+    own = ("reward", "episode_return", "episode_length")
+    kept = {key: value for key, value in infos.items() if key.removeprefix("_") not in own}
+    return {key: _without_own(value) if isinstance(value, dict) else value for key, value in kept.items()}
 
 
 def _same(found: Any, expected: Any) -> None:
@@ -157,7 +170,8 @@ def test_a_task_of_tandem_with_its_own_rules(mode: AutoresetMode) -> None:
             for _ in range(80):
                 actions = plain.action_space.sample()
                 expected = plain.step(actions)
-                assert_same(own.step(actions), expected)
+                *found, infos = own.step(actions)
+                assert_same((*found, _without_own(infos)), expected)
                 ended = expected[2] | expected[3]
                 if mode is AutoresetMode.DISABLED and ended.any():
                     assert_same(*(envs.reset(options={"reset_mask": ended.copy()}) for envs in (own, plain)))
@@ -186,6 +200,87 @@ def test_subsets_follow_the_mode(mode: AutoresetMode) -> None:
         assert rewards.tolist() == [4, 0 if mode is AutoresetMode.NEXT_STEP else 1]
         _, rewards, terminations, _, _ = envs.step(np.zeros((_ENVS, 3), np.float32))
         assert rewards.tolist() == [1 if mode is AutoresetMode.NEXT_STEP else 2, 1, 1, 1, 5]
+
+
+@pytest.mark.parametrize("mode", list(AutoresetMode), ids=lambda mode: mode.name)
+def test_infos_have_returns_and_lengths(mode: AutoresetMode) -> None:
+    """Of the environments that were stepped, from 0 at each reset; in `final_info` those of ended episodes."""
+    functions = {"reward": lambda step: step.steps * 1.0, "terminated": _hinge_terms}
+    with closing(_made(autoreset_mode=mode, **functions)) as envs:
+        envs.reset(seed=0)
+        zeros = np.zeros((2, 3), np.float32)
+        for step, total in ((1, 1), (2, 3), (3, 6)):
+            infos = envs.step(zeros, env_ids=[4, 0])[4]
+            assert infos["episode_length"][0] == step and infos["episode_return"][0] == total
+        of_last = infos
+        if mode is AutoresetMode.SAME_STEP:
+            assert infos["_episode_return"].tolist() == [True, False]
+            of_last = infos["final_info"]
+        assert of_last["_episode_return"][1] and of_last["_reward"][1]
+        its = [of_last[name][1].item() for name in ("reward", "episode_return", "episode_length")]
+        assert its == [3.0, 6.0, 3]
+        if mode is AutoresetMode.DISABLED:
+            assert "reward" not in envs.reset(env_ids=[0])[1]
+        infos = envs.step(np.zeros((_ENVS, 3), np.float32))[4]
+        is_reset = mode is AutoresetMode.NEXT_STEP
+        assert infos["_reward"].tolist() == [not is_reset, True, True, True, True]
+        assert infos["episode_return"].tolist() == [0 if is_reset else 1, 1, 1, 1, 10]
+
+
+def test_observations_alone_add_no_infos() -> None:
+    """Rewards and returns are the engine's then."""
+    with closing(_made(observation=_observation)) as envs:
+        envs.reset(seed=0)
+        assert "reward" not in envs.step(np.zeros((_ENVS, 3), np.float32))[4]
+
+
+def _drawn(envs: Any) -> tuple[dict[str, Any], Any]:
+    """Returns metadata and metrics of a frame that shows the environments as they are now."""
+    metadata = json.loads(envs.client.drawn_frame(60)[1])
+    with tandem.FastLaneReader.attach(envs.client.name) as reader:
+        metrics = reader.metrics()
+    return metadata, (metrics.last_reward, metrics.rolling_return)
+
+
+def test_observers_see_own_rewards() -> None:
+    """Frames have the trainer's returns and episodes; without the functions those of a model are unknown."""
+    shown: dict[str, Any] = {"frames": tandem.FrameOptions((8, 8), envs=[0], hz=0)}
+    functions = {"reward": lambda step: np.arange(_ENVS) + step.steps, "terminated": lambda step: step.steps == 2}
+    zeros = np.zeros((_ENVS, 3), np.float32)
+    with closing(_made(autoreset_mode="SameStep", **functions, **shown)) as envs:
+        envs.reset(seed=0)
+        metadata, metrics = _drawn(envs)
+        assert np.isnan(metrics).all() and metadata["episodes"] == 0  # no step yet
+        envs.step(zeros)
+        metadata, metrics = _drawn(envs)
+        assert metrics == (3.0, 3.0)  # the means of 1 .. 5
+        assert metadata["episodes"] == 0 and "episode_length" not in metadata
+        for _ in range(3):
+            envs.step(zeros)
+        metadata, metrics = _drawn(envs)
+        assert metrics == (4.0, 7.0)  # returns are 3 + 2 * i
+        assert (metadata["episodes"], metadata["episode_length"]) == (10, 2)
+        envs.client.replaced(tandem.AutoresetMode.SAME_STEP).close()  # another client, without functions
+    with closing(_made(**shown)) as envs:
+        envs.reset(seed=0)
+        envs.step(zeros)
+        assert np.isnan(_drawn(envs)[1]).all()
+
+
+def test_a_new_client_begins_without_own_rewards() -> None:
+    """The engine's own statistics hold then."""
+    options = tandem.TaskOptions(reward=lambda step: np.full(2, 99.0))
+    frames = tandem.FrameOptions((8, 8), hz=0)
+    with closing(tandem.make_vec("CartPole-v1", 2, options=options, frames=frames)) as envs:
+        envs.reset(seed=0)
+        envs.step(np.zeros(2, int))
+        assert _drawn(envs)[1] == (99.0, 99.0)
+        name = envs.client.name
+        envs.client.close()
+        with closing(tandem.SharedMemoryVectorEnv(tandem.SharedMemoryClient(name, timeout=60))) as plain:
+            plain.reset(seed=0)
+            plain.step(np.zeros(2, int))
+            assert _drawn(plain)[1] == (1.0, 1.0)
 
 
 def test_functions_see_the_whole_transition() -> None:

@@ -197,6 +197,7 @@ struct TaskType {
   uint32_t max_episode_steps;  // 0: no limit
   std::unique_ptr<Task> (*make)(TaskSetup& setup);
   std::optional<CameraView> camera = {};  // none: the model file's view
+  bool has_rewards = true;
 };
 
 template <typename T>

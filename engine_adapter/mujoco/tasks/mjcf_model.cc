@@ -83,6 +83,7 @@ const TaskType kMjcfModel = {.name = "",
                              .xml_file = "",
                              .frame_skip = 1,
                              .max_episode_steps = 0,
-                             .make = MakeTask<MjcfModel>};
+                             .make = MakeTask<MjcfModel>,
+                             .has_rewards = false};
 
 }  // namespace tandem

@@ -59,6 +59,7 @@ int main() {
   const tandem::LrbcHeader commands = tandem::SampleCommandsHeader();
   const tandem::LrbcHeader identity = tandem::SampleIdentityHeader();
   const tandem::LrbcHeader cores = tandem::SampleCoresHeader();
+  const tandem::LrbcHeader own_run = tandem::SampleOwnRunHeader();
   const tandem::LrbcHeader attendants = tandem::SampleAttendantsHeader();
   const tandem::AttendantSlot slot = tandem::SampleAttendantSlot();
   const tandem::LrbcHeader image_slots = tandem::SampleImageSlotsHeader();
@@ -79,6 +80,7 @@ int main() {
       Write(folder + "lrbc_v1_commands.bin", &commands, sizeof(commands)) &&
       Write(folder + "lrbc_v1_identity.bin", &identity, sizeof(identity)) &&
       Write(folder + "lrbc_v1_cores.bin", &cores, sizeof(cores)) &&
+      Write(folder + "lrbc_v1_own_run.bin", &own_run, sizeof(own_run)) &&
       Write(folder + "lrbc_v1_attendants.bin", &attendants,
             sizeof(attendants)) &&
       Write(folder + "attendant_slot_v1.bin", &slot, sizeof(slot)) &&

@@ -78,7 +78,7 @@
         "extensions kept: 1 arrays, 2 session, 4 step times, 8 infos, 16 "     \
         "frames, 32 images, 64 commands, 128 attendants, 256 image slots, "    \
         "512 fields, 1024 workers, 2048 subsets, 4096 GPU arrays, "            \
-        "8192 identity, 16384 core sharing")                                   \
+        "8192 identity, 16384 core sharing, 32768 own run")                    \
   FIELD(generation, "engine",                                                  \
         "nanoseconds since the Unix epoch at birth: tells a restarted "        \
         "engine's region")                                                     \
@@ -188,7 +188,18 @@
         "leave them out")                                                      \
   RESERVED(reserved_1952)                                                      \
   FIELD(client_phase, "client", "as engine_phase")                             \
-  RESERVED(reserved_2056)                                                      \
+  FIELD(own_seq, "client",                                                     \
+        "grows; odd while the five words below are written")                   \
+  FIELD(own_present, "client",                                                 \
+        "1: the client computes rewards itself; 0: they are the engine's")     \
+  FIELD(own_episodes, "client", "ended, of all environments")                  \
+  FIELD(own_last_reward, "client", "mean of all environments")                 \
+  FIELD(own_rolling_return, "client",                                          \
+        "mean of the last 100 episodes; before one has ended, of the current " \
+        "ones so far")                                                         \
+  FIELD(own_episode_length, "client",                                          \
+        "mean of the same episodes, in steps; 0: none has ended")              \
+  RESERVED(reserved_2104)                                                      \
   FIELD(engine_step_times.total_ns, "engine",                                  \
         "sum, from actions taken to results out")                              \
   FIELD(engine_step_times.counts, "engine",                                    \

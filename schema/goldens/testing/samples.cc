@@ -337,6 +337,19 @@ LrbcHeader SampleCoresHeader() {
   return header;
 }
 
+LrbcHeader SampleOwnRunHeader() {
+  LrbcHeader header = SampleCoresHeader();
+  header.feature_bits |= kFeatureOwnRun;
+  header.own_seq.store(2010, kRelaxed);
+  header.own_present.store(1, kRelaxed);
+  header.own_episodes.store(2011, kRelaxed);
+  header.own_last_reward.store(2.5, kRelaxed);
+  header.own_rolling_return.store(-40.25, kRelaxed);
+  header.own_episode_length.store(200.5, kRelaxed);
+  header.layout_crc32 = LayoutCrc(header);
+  return header;
+}
+
 WorkersHeader SampleWorkersHead() {
   WorkersHeader head;
   std::memset(static_cast<void*>(&head), 0, sizeof(head));

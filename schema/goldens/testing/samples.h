@@ -4,7 +4,7 @@
 // Data flow: samples -> :generate -> lrbc_v1.bin, lrbc_v1_images.bin,
 // lrbc_v1_commands.bin, lrbc_v1_attendants.bin, lrbc_v1_image_slots.bin,
 // lrbc_v1_fields.bin, lrbc_v1_workers.bin, lrbc_v1_gpu.bin,
-// lrbc_v1_identity.bin, lrbc_v1_cores.bin,
+// lrbc_v1_identity.bin, lrbc_v1_cores.bin, lrbc_v1_own_run.bin,
 // attendant_slot_v1.bin, image_slot_v1.bin, field_v1.bin,
 // workers_header_v1.bin, worker_slot_v1.bin, ring_v1.bin, flan_v1.bin and the
 // listings; goldens_test compares them again.
@@ -77,6 +77,10 @@ LrbcHeader SampleIdentityHeader();
 
 // The same as SampleIdentityHeader for an engine that shares its client's core.
 LrbcHeader SampleCoresHeader();
+
+// The same as SampleCoresHeader for a region whose client computes rewards
+// itself.
+LrbcHeader SampleOwnRunHeader();
 
 // A workers' header whose supervisor has ordered a reset with seeds, and ends.
 WorkersHeader SampleWorkersHead();
