@@ -54,13 +54,17 @@ struct FrameOptions {
   uint32_t slots = 8;  // in the frame ring
   FrameEffects effects = {};
   FrameCamera camera = FrameCamera::kFollow;
-  std::string model_camera = {};  // a name; replaces `camera`
+  // Names of the model's cameras; "": `camera`. Several are side by side in
+  // each environment's image, which is so many times as wide.
+  std::vector<std::string> model_cameras = {""};
 };
 
 struct ImageOptions {
-  uint32_t width = 0;  // pixels, 1 to kMaxRenderSide; so is height
+  uint32_t width =
+      0;  // of one camera, pixels, 1 to kMaxRenderSide; so is height
   uint32_t height = 0;
-  std::string camera = {};  // of the model; "": FrameCamera::kFixed
+  // As FrameOptions::model_cameras; "": FrameCamera::kFixed.
+  std::vector<std::string> cameras = {""};
   FrameEffects effects = {
       .shadows = true, .reflections = true, .multisampling = true};
 };

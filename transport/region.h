@@ -96,6 +96,16 @@ struct InfosPlan {
 };
 InfosPlan InfosOf(const LrbcHeader& header);
 
+// The parts of the images section, in the same way: each uint8[num_envs,
+// height, width, channels].
+struct ImagesPlan {
+  uint64_t images = 0;
+  uint64_t bytes = 0;
+  uint64_t final_images = 0;
+  uint64_t final_bytes = 0;
+};
+ImagesPlan ImagesOf(const LrbcHeader& header);
+
 // One array, ring or other part of a region, at the header's offset.
 struct RegionSection {
   std::string name;

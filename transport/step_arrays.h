@@ -76,6 +76,7 @@ struct StepArrays {
   std::span<double> final_infos;    // [num_envs, info_size]
   // [num_envs, height, width, 3], the top row first; empty without images.
   std::span<uint8_t> images;
+  std::span<uint8_t> final_images = {};  // the same, beside final_obs
   // In the order of the region's table; empty without one. Float32 rows are
   // fields, too: `data` is then the memory of obs, final_obs or actions.
   std::vector<FieldArray> fields = {};

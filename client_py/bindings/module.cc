@@ -356,6 +356,7 @@ PYBIND11_MODULE(_native, module) {
   Property(client, "infos", &RegionViews::infos);
   Property(client, "final_infos", &RegionViews::final_infos);
   Property(client, "images", &RegionViews::images);
+  Property(client, "final_images", &RegionViews::final_images);
   Property(client, "fields", &RegionViews::fields);
   Property(client, "num_envs", &RegionViews::num_envs);
   Property(client, "obs_size", &RegionViews::obs_size);

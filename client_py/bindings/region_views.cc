@@ -11,11 +11,11 @@ namespace tandem {
 namespace py = pybind11;
 namespace {
 
-py::object ImagesView(const StepArrays& arrays, const LrbcHeader& plan,
+py::object ImagesView(std::span<uint8_t> images, const LrbcHeader& plan,
                       const py::capsule& keeper) {
-  if (arrays.images.empty()) return py::none();
+  if (images.empty()) return py::none();
   return View(
-      arrays.images,
+      images,
       {plan.num_envs, plan.image_height, plan.image_width, plan.image_channels},
       keeper);
 }
@@ -76,7 +76,8 @@ RegionViews RegionViews::Of(const ClientSide& client) {
       .final_obs = View(arrays.final_obs, of_obs, keeper),
       .infos = View(arrays.infos, of_infos, keeper),
       .final_infos = View(arrays.final_infos, of_infos, keeper),
-      .images = ImagesView(arrays, plan, keeper),
+      .images = ImagesView(arrays.images, plan, keeper),
+      .final_images = ImagesView(arrays.final_images, plan, keeper),
       .fields = FieldViews(arrays, mapping),
       .num_envs = plan.num_envs,
       .obs_size = plan.obs_size,
@@ -100,6 +101,9 @@ RegionViews RegionViews::Of(const ClientSide& client) {
   views.offsets["infos"] = infos.infos;
   views.offsets["final_infos"] = infos.final_infos;
   if (plan.image_offset != 0) views.offsets["images"] = plan.image_offset;
+  if (!arrays.final_images.empty()) {
+    views.offsets["final_images"] = ImagesOf(plan).final_images;
+  }
   return views;
 }
 

@@ -57,8 +57,9 @@ struct RegionViews {
   pybind11::array_t<float> final_obs;
   pybind11::array_t<double> infos;
   pybind11::array_t<double> final_infos;
-  pybind11::object images;  // uint8[num_envs, height, width, 3], or None
-  pybind11::dict fields;    // FieldViews
+  pybind11::object images;        // uint8[num_envs, height, width, 3], or None
+  pybind11::object final_images;  // the same
+  pybind11::dict fields;          // FieldViews
 
   // Checked at attach, and not read from the mapping again.
   uint32_t num_envs = 0;

@@ -159,7 +159,7 @@ class SharedMemoryClient(ClosesOnExit, NotPicklable, EngineServices, StepMethod)
         self._rewards, self._dones, self._resets = native.rewards, native.dones, native.resets
         self._infos, self._final_infos = native.infos, native.final_infos
         self._terminateds, self._truncateds = native.terminateds, native.truncateds
-        self._images = native.images
+        self._images, self._final_images = native.images, native.final_images
         self._fields = native.fields
         self._cuda: dict[tuple[str, str], CudaArray] | None = None
 
@@ -372,6 +372,15 @@ class SharedMemoryClient(ClosesOnExit, NotPicklable, EngineServices, StepMethod)
         None unless the engine was started with images. Valid until the next send.
         """
         return self._images
+
+    @property
+    def final_images(self) -> NDArray[np.uint8] | None:
+        """Images of the states that `final_obs` describes, as `images`; valid where and when `final_obs` is.
+
+        None also for an engine from before these images. In real time the image of an episode that ended between two
+        steps is an old one.
+        """
+        return self._final_images
 
     @property
     def fields(self) -> dict[tuple[str, str], NDArray[Any]]:

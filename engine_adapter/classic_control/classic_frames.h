@@ -21,6 +21,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "base/error.h"
 #include "engine_adapter/frame_source.h"
 #include "engine_adapter/frames/canvas.h"
@@ -36,12 +37,12 @@ class ClassicFrames final : public FrameSource {
 
   // kInvalidArgument if `options` names a camera: these tasks have none.
   absl::Status Prepare(const FrameOptions& options) override {
-    if (!options.model_camera.empty()) {
+    if (options.model_cameras != std::vector<std::string>{""}) {
       return MakeError(
           ErrorCode::kInvalidArgument,
           absl::StrCat("camera: expected none, as this task has no cameras, "
                        "found '",
-                       options.model_camera, "'"));
+                       absl::StrJoin(options.model_cameras, ","), "'"));
     }
     envs_ = options.envs;
     poses_.resize(envs_.size());

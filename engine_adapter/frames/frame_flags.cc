@@ -36,7 +36,7 @@ ABSL_FLAG(std::string, images, "",
           "for the client's observations; empty: never");
 ABSL_FLAG(std::string, image_camera, "",
           "name of a camera of the model; empty: where Gymnasium's render has "
-          "it");
+          "it; several names with commas: their images are side by side");
 ABSL_FLAG(std::string, image_effects, "all",
           "some of shadows, reflections, multisampling, or all; empty: none. "
           "Without a graphics card they take most of the time");
@@ -110,7 +110,7 @@ absl::Status ParseFrameCamera(absl::string_view text, FrameOptions* options) {
   } else if (text == "gymnasium") {
     options->camera = FrameCamera::kGymnasium;
   } else if (!text.empty()) {
-    options->model_camera = std::string(text);
+    options->model_cameras = {std::string(text)};
   } else {
     return Refuse("--frame_camera",
                   "follow, gymnasium or one of the model's cameras", text);
@@ -141,9 +141,10 @@ absl::StatusOr<std::optional<FrameOptions>> FramesFromFlags(uint32_t num_envs) {
 
 absl::StatusOr<std::optional<ImageOptions>> ImagesFromFlags() {
   const std::string size = absl::GetFlag(FLAGS_images);
-  ImageOptions options = {.camera = absl::GetFlag(FLAGS_image_camera)};
+  const std::string cameras = absl::GetFlag(FLAGS_image_camera);
+  ImageOptions options = {.cameras = absl::StrSplit(cameras, ',')};
   if (size.empty()) {
-    if (options.camera.empty()) return std::nullopt;
+    if (cameras.empty()) return std::nullopt;
     return MakeError(ErrorCode::kInvalidArgument,
                      "--image_camera: expected --images WIDTHxHEIGHT with it, "
                      "found none");

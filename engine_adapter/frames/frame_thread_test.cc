@@ -201,10 +201,10 @@ TEST(FrameThread, TheClientsOwnStatisticsReplaceTheEngines) {
     rig.ServeUntil([&] { return rig.answered == rig.request; });
     return rig.Latest();
   };
-  rig.own_run = {{.last_reward = 0.5,
-                  .rolling_return = -3,
-                  .episodes = 17,
-                  .episode_length = 200}};
+  rig.own_run = {.last_reward = 0.5,
+                 .rolling_return = -3,
+                 .episodes = 17,
+                 .episode_length = 200};
   const Frame own = drawn();
   EXPECT_EQ(own.metrics.last_reward, 0.5);
   EXPECT_EQ(own.metrics.rolling_return, -3);

@@ -29,7 +29,7 @@ absl::StatusOr<std::unique_ptr<ImageThread>> ImageThread::Create(
                          .height = options.height,
                          .effects = options.effects,
                          .camera = FrameCamera::kFixed,
-                         .model_camera = options.camera};
+                         .model_cameras = options.cameras};
   frames.envs.resize(num_envs);
   std::iota(frames.envs.begin(), frames.envs.end(), 0U);
   TANDEM_RETURN_IF_ERROR(AboutImages(source->Prepare(frames)));
@@ -43,7 +43,7 @@ ImageThread::ImageThread(FrameSource* source, const ImageOptions& options,
                          std::span<uint8_t> images,
                          std::function<bool()> stopping)
     : source_(source),
-      row_bytes_(options.width * kRgbBytes),
+      row_bytes_(options.width * options.cameras.size() * kRgbBytes),
       rows_(options.height),
       images_(std::as_writable_bytes(images)),
       stopping_(std::move(stopping)) {
@@ -60,7 +60,13 @@ ImageThread::~ImageThread() {
 absl::Status ImageThread::DrawAll() {
   chosen_.resize(images_.size() / (row_bytes_ * rows_));
   std::iota(chosen_.begin(), chosen_.end(), 0U);
-  return Draw();
+  return Draw(images_);
+}
+
+absl::Status ImageThread::DrawInto(std::span<const uint32_t> envs,
+                                   std::span<uint8_t> images) {
+  chosen_.assign(envs.begin(), envs.end());
+  return Draw(std::as_writable_bytes(images));
 }
 
 absl::Status ImageThread::DrawFlagged(std::span<const uint8_t> flags) {
@@ -69,10 +75,11 @@ absl::Status ImageThread::DrawFlagged(std::span<const uint8_t> flags) {
   for (uint32_t env = 0; env < flags.size(); ++env) {
     if (IsReset(flags[env])) chosen_.push_back(env);
   }
-  return chosen_.empty() ? absl::OkStatus() : Draw();
+  return chosen_.empty() ? absl::OkStatus() : Draw(images_);
 }
 
-absl::Status ImageThread::Draw() {
+absl::Status ImageThread::Draw(std::span<std::byte> target) {
+  target_ = target;
   absl::Status captured = Guarded([this] {
     for (const uint32_t env : chosen_) source_->Capture(env);
     return absl::OkStatus();
@@ -124,7 +131,7 @@ absl::Status ImageThread::DrawChosen() {
                        "expected to render every environment, found a stop "
                        "request; start the engine again");
     }
-    const FrameTile tile = {.first = images_.data() + env * row_bytes_ * rows_,
+    const FrameTile tile = {.first = target_.data() + env * row_bytes_ * rows_,
                             .stride = row_bytes_,
                             .row_bytes = row_bytes_,
                             .rows = rows_};

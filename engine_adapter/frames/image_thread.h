@@ -49,6 +49,10 @@ class ImageThread {
   // Renders every environment's current state. After an error of the source, or
   // kEngineFailed with its exception's text, the images are unspecified.
   absl::Status DrawAll();
+  // Renders the current state of these environments into `images`, an array
+  // like the constructor's.
+  absl::Status DrawInto(std::span<const uint32_t> envs,
+                        std::span<uint8_t> images);
   // Renders the environments whose flag is not 0; all of them if the last call
   // failed. `flags` is [num_envs]; the client may overwrite it during the call.
   absl::Status DrawFlagged(std::span<const uint8_t> flags);
@@ -58,14 +62,14 @@ class ImageThread {
 
   ImageThread(FrameSource* source, const ImageOptions& options,
               std::span<uint8_t> images, std::function<bool()> stopping);
-  absl::Status Draw();
+  absl::Status Draw(std::span<std::byte> target);
   void GiveTurn(Turn turn);
   absl::Status AwaitTurn();
   void Run();
   absl::Status DrawChosen();
 
   FrameSource* const source_;
-  const size_t row_bytes_;
+  const size_t row_bytes_;  // of one environment
   const size_t rows_;
   const std::span<std::byte> images_;
   const std::function<bool()> stopping_;  // may be empty
@@ -76,6 +80,7 @@ class ImageThread {
   Turn turn_ ABSL_GUARDED_BY(mutex_) = Turn::kDraws;
   // They belong to the thread of turn_.
   std::vector<uint32_t> chosen_;
+  std::span<std::byte> target_;  // images_, or those of DrawInto
   absl::Status status_;
 
   std::thread thread_;  // last: uses all of the above

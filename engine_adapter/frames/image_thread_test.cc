@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <memory>
 #include <stdexcept>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -103,6 +104,33 @@ TEST_F(ImageThreadTest, EachImageIsDrawnWhenTheCallReturns) {
     EXPECT_EQ(ColourOf(0), step);
     EXPECT_EQ(ColourOf(2), 200 + step);
   }
+}
+
+TEST_F(ImageThreadTest, SomeAreDrawnIntoAnotherArray) {
+  const std::unique_ptr<ImageThread> thread = Make();
+  ASSERT_TRUE(thread->DrawAll().ok());
+  std::vector<uint8_t> others(kEnvs * kImageBytes);
+  const std::vector<uint32_t> envs = {2};
+  ASSERT_TRUE(thread->DrawInto(envs, others).ok());
+  EXPECT_EQ(others.front(), 0);
+  EXPECT_EQ(others.back(), 202);
+  EXPECT_EQ(ColourOf(2), 201);
+  ASSERT_TRUE(thread->DrawAll().ok());
+  EXPECT_EQ(ColourOf(2), 203);
+  EXPECT_EQ(others.back(), 202);
+}
+
+TEST_F(ImageThreadTest, CamerasAreSideBySide) {
+  ImageOptions options = kSmall;
+  options.width = 2;
+  options.cameras = {"hand", ""};
+  const auto thread = ImageThread::Create(&painter_, options, kEnvs, images_);
+  ASSERT_TRUE(thread.ok()) << thread.status();
+  EXPECT_EQ(painter_.prepared.width, 2U);
+  EXPECT_EQ(painter_.prepared.model_cameras,
+            (std::vector<std::string>{"hand", ""}));
+  ASSERT_TRUE((*thread)->DrawAll().ok());
+  EXPECT_EQ(ColourOf(2), 201);  // all four columns are one tile
 }
 
 TEST_F(ImageThreadTest, StopsBetweenTwoImagesWhenTheEngineDoes) {

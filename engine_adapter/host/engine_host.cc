@@ -65,7 +65,9 @@ absl::StatusOr<std::unique_ptr<EngineHost>> EngineHost::CreateTicked(
     status.Update(CheckImageSize("--images", options.images->width,
                                  options.images->height));
     if (!status.ok()) return status;
-    images = {.width = options.images->width, .height = options.images->height};
+    images = {.width = static_cast<uint32_t>(options.images->width *
+                                             options.images->cameras.size()),
+              .height = options.images->height};
   }
   TANDEM_ASSIGN_OR_RETURN(auto gpu, MakeGpuArrays(schema, options.log));
   TANDEM_ASSIGN_OR_RETURN(

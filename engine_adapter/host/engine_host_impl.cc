@@ -26,12 +26,22 @@ EngineHost::Impl::Impl(EngineBase* engine, Options options,
           }),
       callers_(options_.rpc, engine, &simulation_, &side_,
                [this](absl::string_view line) { Log(line); }) {
-  if (gpu_ == nullptr) return;
-  runner_.AlsoChange(
-      {.keep_final =
-           [gpu = gpu_.get()](auto envs) { return gpu->KeepFinalRows(envs); },
-       .zero_rewards =
-           [gpu = gpu_.get()](auto envs) { return gpu->ZeroRewards(envs); }});
+  if (gpu_ == nullptr && !options_.images) return;
+  ExchangeRunner::OtherArrays others;
+  others.keep_final = [this](auto envs) { return KeepFinal(envs); };
+  if (gpu_ != nullptr) {
+    others.zero_rewards = [this](auto envs) { return gpu_->ZeroRewards(envs); };
+  }
+  runner_.AlsoChange(std::move(others));
+}
+
+absl::Status EngineHost::Impl::KeepFinal(std::span<const uint32_t> envs) {
+  // A step without an exchange does not change the region.
+  if (images_ != nullptr && purpose_ == Purpose::kExchange) {
+    TANDEM_RETURN_IF_ERROR(
+        images_->DrawInto(envs, side_.arrays().final_images));
+  }
+  return gpu_ == nullptr ? absl::OkStatus() : gpu_->KeepFinalRows(envs);
 }
 
 absl::Status EngineHost::Impl::BeginOpening() {

@@ -15,6 +15,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <thread>
 
 #include "absl/status/status.h"
@@ -79,6 +80,7 @@ class EngineHost::Impl {
   absl::Status StartFrames(FrameSource* source, const EngineSchema& schema);
   absl::Status StartImages(FrameSource* source, uint32_t num_envs);
   absl::Status DrawImages(ExchangeKind kind);
+  absl::Status KeepFinal(std::span<const uint32_t> envs);
   void Serve(EngineEvent event);
   void BeginDueStep();
   void StartWork(Purpose purpose);

@@ -108,6 +108,9 @@ inline constexpr uint64_t kFeatureCoreSharing =
     16384;  // client_core, engine_core, early_wakes, early_hits
 inline constexpr uint64_t kFeatureOwnRun =
     32768;  // own_seq to own_episode_length
+inline constexpr uint64_t kFeatureFinalImages =
+    65536;  // the images are followed by as many final images, from the next
+            // multiple of kSectionAlignment on; only regions with images
 inline constexpr uint64_t kFeaturesOfVersion1 =
     kFeatureArrays | kFeatureSession | kFeatureStepTimes | kFeatureInfos;
 

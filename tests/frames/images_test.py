@@ -122,6 +122,71 @@ def test_images_at_an_episodes_end_show_the_state_of_obs(mode: tandem.AutoresetM
         assert shown >= 2
 
 
+def test_final_images_show_the_last_state_of_an_episode() -> None:
+    """With SAME_STEP; they equal Gymnasium's image of the state before the reset, byte by byte."""
+    twin = _Twin("InvertedPendulum-v5")
+    with (
+        tandem.launch_engine("InvertedPendulum-v5", images=_SIZE) as engine,
+        tandem.SharedMemoryClient(engine.name, timeout=120) as client,
+    ):
+        client.reset(seed=3)
+        twin.env.reset(seed=3)
+        action = np.full((1, 1), 3, np.float32)
+        ends = 0
+        while ends < 2:
+            _, _, dones = client.step(action)
+            if not twin.env.unwrapped.step(action[0])[2]:
+                continue
+            ends += 1
+            assert dones[0] and client.final_images is not None
+            np.testing.assert_array_equal(client.final_images[0], twin.picture())
+            twin.env.reset()
+            _assert_shows(client, [twin])
+
+
+_TWO_CAMERAS = """
+<mujoco>
+  <worldbody>
+    <light pos="0 0 3"/>
+    <geom type="plane" size="1 1 0.1" rgba="0.2 0.4 0.2 1"/>
+    <body pos="0 0 0.3">
+      <joint name="slide" type="slide" axis="1 0 0"/><geom size="0.2" rgba="0.8 0.2 0.2 1"/>
+      <camera name="hand" pos="0 -1 0.5" xyaxes="1 0 0 0 0.5 1"/>
+    </body>
+    <camera name="above" pos="0 0 2"/>
+  </worldbody>
+  <actuator><motor joint="slide"/></actuator>
+</mujoco>
+"""
+
+
+@pytest.mark.parametrize("copy", [True, False])
+def test_several_cameras_are_keys_of_the_observation(tmp_path: Path, copy: bool) -> None:
+    """Each has the image that a client of this camera alone has; None is the default camera."""
+    model = tmp_path / "two_cameras.xml"
+    model.write_text(_TWO_CAMERAS, "utf-8")
+    cameras = {"hand": "hand", "top": "above", "usual": None}
+
+    def shown(camera: Any) -> Any:
+        images = tandem.ImageOptions(_SIZE, camera=camera)
+        its: dict[str, Any] = {"engine": tandem.EngineOptions(timeout=120), "options": tandem.TaskOptions(copy=copy)}
+        envs = tandem.make_vec(num_envs=2, model=model, images=images, **its)
+        envs.reset(seed=0)
+        obs = envs.step(np.array([[1], [-1]], np.float32))[0]
+        assert obs in envs.observation_space
+        kept = {key: value.copy() for key, value in obs.items()}
+        envs.close()
+        return kept
+
+    together = shown(cameras)
+    assert list(together) == [*cameras, "state"]
+    for key, camera in cameras.items():
+        assert together[key].shape == (2, _SIZE[1], _SIZE[0], 3)
+        np.testing.assert_array_equal(together[key], shown(camera)["image"])
+    assert len({together[key].tobytes() for key in cameras}) == 3
+    np.testing.assert_array_equal(shown(["above", "hand"])["above"], together["top"])
+
+
 def test_a_model_camera_equals_mujocos_renderer() -> None:
     """The camera is chosen by name; it may move with a body."""
     twin = _Twin("HalfCheetah-v5")
@@ -142,7 +207,7 @@ def test_a_model_camera_equals_mujocos_renderer() -> None:
     renderer.close()
 
 
-def test_make_vec_has_images_beside_the_observations() -> None:
+def test_make_vec_has_images_in_the_observations() -> None:
     """Also if Gymnasium makes the environments, and with a named camera."""
     pictures = []
     for camera in (None, "track"):
@@ -150,8 +215,9 @@ def test_make_vec_has_images_beside_the_observations() -> None:
         envs = gymnasium.make_vec("tandem/HalfCheetah-v5", num_envs=2, images=images)
         client = envs.unwrapped.client  # type: ignore[attr-defined]
         obs, _ = envs.reset(seed=0)
-        assert obs.shape == (2, 17)
-        envs.step(np.ones((2, 6)))
+        assert obs["state"].shape == (2, 17)
+        obs = envs.step(np.ones((2, 6)))[0]
+        np.testing.assert_array_equal(obs["image"], _images(client))
         pictures.append(_images(client).copy())
         assert client.image_step == client.stats().exchanges
         envs.close()
@@ -233,6 +299,7 @@ def test_a_header_only_client_finds_images_by_the_header() -> None:
         assert client.images is None
         assert client.image_step == 0
         assert "images" not in client.offsets
+        assert client.final_images is None
 
 
 def test_an_unknown_camera_is_refused_when_the_engine_starts() -> None:

@@ -223,6 +223,28 @@ def test_views_and_other_options_are_refused() -> None:
     sb3.close()
 
 
+def test_a_policy_of_images_and_values_trains() -> None:
+    """`MultiInputPolicy` gets both, also of final observations; the images have channels first, as its layers need."""
+    envs = VecMonitor(tandem.make_vec("CartPole-v1", _ENVS, images=(48, 40)).as_sb3())
+    agent = PPO("MultiInputPolicy", envs, n_steps=16, batch_size=24, n_epochs=1, seed=0, device="cpu")
+    assert agent.observation_space["image"].shape == (3, 40, 48)
+    assert agent.observation_space["state"].shape == (4,)
+    before = [value.detach().clone() for value in agent.policy.features_extractor.parameters()]
+    agent.learn(3 * 32)
+    changed = zip(before, agent.policy.features_extractor.parameters(), strict=True)
+    assert all(bool((one != other).any()) for one, other in changed)
+    assert envs.reset()["image"].shape == (_ENVS, 40, 48, 3)
+    finals = 0
+    while finals < 4:
+        obs, _, dones, infos = envs.step(np.ones(_ENVS, int))
+        for index in np.flatnonzero(dones):
+            last = infos[index]["terminal_observation"]
+            assert last in envs.observation_space
+            assert (last["image"] != obs["image"][index]).any()
+            finals += 1
+    envs.close()
+
+
 def test_contracts_of_set_options(tmp_path: Path) -> None:
     """One for all environments, or one for each, for one reset; later episodes keep it."""
     from tandem.testing.commanded_cart import arguments, commanding, commands_of  # as in test_agents_as_rows

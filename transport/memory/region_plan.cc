@@ -305,6 +305,7 @@ constexpr OptionalSection kOptionalSections[] = {
        header->image_width = spec.images.width;
        header->image_height = spec.images.height;
        header->image_channels = ImageSize::kChannels;
+       header->feature_bits |= kFeatureFinalImages;
        return true;
      },
      [](const LrbcHeader& header, Problems* problems) {
@@ -313,9 +314,11 @@ constexpr OptionalSection kOptionalSections[] = {
        CheckRange("image_height", header.image_height, 1, kMaxImageSide,
                   problems);
        CheckRange("image_channels", header.image_channels, 1, 4, problems);
-       // At most 2^54.
-       return uint64_t{header.num_envs} * header.image_width *
-              header.image_height * header.image_channels;
+       // At most 2^55 and some bytes.
+       const ImagesPlan plan = ImagesOf(header);
+       return plan.final_bytes == 0
+                  ? plan.bytes
+                  : plan.final_images + plan.final_bytes - plan.images;
      }},
     {"attendants", kFeatureAttendants, &LrbcHeader::attendants_offset,
      [](const RegionSpec& spec, LrbcHeader* header, Problems*) {
@@ -619,6 +622,17 @@ InfosPlan InfosOf(const LrbcHeader& header) {
           .final_infos = header.infos_offset + bytes,
           .description = header.infos_offset + 2 * bytes,
           .description_bytes = header.infos_size - 2 * bytes};
+}
+
+ImagesPlan ImagesOf(const LrbcHeader& header) {
+  if (header.image_offset == 0) return {};
+  const uint64_t bytes = uint64_t{header.num_envs} * header.image_width *
+                         header.image_height * header.image_channels;
+  ImagesPlan plan = {.images = header.image_offset, .bytes = bytes};
+  if ((header.feature_bits & kFeatureFinalImages) == 0) return plan;
+  plan.final_images = header.image_offset + AlignUp(bytes);
+  plan.final_bytes = bytes;
+  return plan;
 }
 
 }  // namespace tandem

@@ -206,6 +206,20 @@ TEST(RegionPlan, ImagesHaveASectionOfTheirOwnAndAFeatureBit) {
   EXPECT_EQ(header.image_height, 5u);
   EXPECT_EQ(header.image_channels, 3u);
   EXPECT_LE(header.image_offset + 33 * 7 * 5 * 3, header.region_size);
+  EXPECT_EQ(header.feature_bits & kFeatureFinalImages, kFeatureFinalImages);
+  const ImagesPlan plan = ImagesOf(header);
+  EXPECT_EQ(plan.images, header.image_offset);
+  EXPECT_EQ(plan.bytes, 33u * 7 * 5 * 3);
+  EXPECT_GE(plan.final_images, plan.images + plan.bytes);
+  EXPECT_EQ(plan.final_images % kSectionAlignment, 0u);
+  EXPECT_EQ(plan.final_bytes, plan.bytes);
+  EXPECT_LE(plan.final_images + plan.final_bytes, header.region_size);
+  LrbcHeader from_before = header;
+  from_before.feature_bits &= ~kFeatureFinalImages;
+  from_before.layout_crc32 = LayoutCrc(from_before);
+  EXPECT_TRUE(CheckHeader(from_before, header.region_size).ok());
+  EXPECT_EQ(ImagesOf(from_before).final_bytes, 0u);
+  EXPECT_EQ(ImagesOf(without).bytes, 0u);
 
   LrbcHeader too_large = header;
   too_large.image_height = 16;

@@ -397,7 +397,8 @@ std::vector<std::string> FeatureNames(uint64_t feature_bits) {
       {kFeatureGpuArrays, "GPU arrays"},
       {kFeatureIdentity, "identity"},
       {kFeatureCoreSharing, "core sharing"},
-      {kFeatureOwnRun, "own run"}};
+      {kFeatureOwnRun, "own run"},
+      {kFeatureFinalImages, "final images"}};
   std::vector<std::string> names;
   for (int bit = 0; bit < 64; ++bit) {
     const uint64_t mask = uint64_t{1} << bit;

@@ -54,6 +54,7 @@ inline StepArrays MakeStepArrays(const RegionMapping& mapping,
   // Without the section its sizes are 0.
   const InfosPlan infos = InfosOf(plan);
   const size_t info_values = envs * plan.info_size;
+  const ImagesPlan images = ImagesOf(plan);
   return {.num_envs = plan.num_envs,
           .obs_size = plan.obs_size,
           .act_size = plan.act_size,
@@ -70,10 +71,9 @@ inline StepArrays MakeStepArrays(const RegionMapping& mapping,
               mapping.At<uint64_t>(plan.reset_seeds_offset), envs),
           .infos = {mapping.At<double>(infos.infos), info_values},
           .final_infos = {mapping.At<double>(infos.final_infos), info_values},
-          // Without images their offset and sizes are 0.
-          .images = {mapping.At<uint8_t>(plan.image_offset),
-                     envs * plan.image_width * plan.image_height *
-                         plan.image_channels},
+          .images = {mapping.At<uint8_t>(images.images), images.bytes},
+          .final_images = {mapping.At<uint8_t>(images.final_images),
+                           images.final_bytes},
           .fields = std::move(fields)};
 }
 

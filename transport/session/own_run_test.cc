@@ -42,7 +42,7 @@ class OwnRun : public testing::Test {
 TEST_F(OwnRun, IsAbsentAtFirst) { EXPECT_EQ(Loaded(), std::nullopt); }
 
 TEST_F(OwnRun, ReaderGetsWhatWasStoredLast) {
-  for (const uint64_t number : {7, 0, 8}) {
+  for (const uint64_t number : {7U, 0U, 8U}) {
     StoreOwnRun(header_.get(), RunOf(number));
     EXPECT_EQ(Loaded(), RunOf(number));
   }

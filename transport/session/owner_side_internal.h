@@ -16,6 +16,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "base/grace_period.h"
@@ -24,6 +25,7 @@
 #include "schema/layout/phase_word.h"
 #include "schema/layout/ring_header.h"
 #include "transport/memory/owned_region.h"
+#include "transport/run_snapshot.h"
 #include "transport/session/owner_side.h"
 #include "transport/wait/doorbell.h"
 #include "transport/wait/waiter.h"

@@ -83,6 +83,30 @@ def _effects(argument: str, effects: object) -> tuple[str, ...] | str:
     return tuple(effects)
 
 
+def _cameras(argument: str, camera: object) -> object:
+    """Returns a camera's name, or pairs of key and camera."""
+    its = camera.items() if isinstance(camera, Mapping) else _items(camera)
+    if its is None:
+        return _camera(argument, camera)
+    pairs = tuple((each, each) if isinstance(each, str) else each for each in its)
+    keys = [pair[0] for pair in pairs if isinstance(pair, tuple) and len(pair) == 2]
+    if not keys or len(keys) != len(pairs) or len(set(map(shown, keys))) != len(keys) or "state" in keys:
+        raise InvalidArgument(
+            f"{argument}: expected a camera's name, a list of different names, or a mapping from keys other than "
+            f"'state' to names, found {shown(camera)}"
+        )
+    return tuple(
+        (text(f"{argument} key", key), None if name is None else _camera(f"{argument}[{key!r}]", name))
+        for key, name in pairs
+    )
+
+
+def _camera(argument: str, name: Any) -> str:
+    if "," in text(argument, name):  # separates names on the command line
+        raise InvalidArgument(f"{argument}: expected a camera's name without ',', found {shown(name)}")
+    return str(name)
+
+
 def words_of(argument: str, words: object) -> tuple[str, ...]:
     """Returns words of a program's command line, in which paths are texts; refuses anything else."""
     given = _items(words)
@@ -151,19 +175,32 @@ class ImageOptions(_Group):
     """How an engine draws the images that belong to each step's observations.
 
     >>> import tandem
-    >>> tandem.ImageOptions((64, 64), camera="track")
-    ImageOptions(size=(64, 64), camera='track', effects='all')
+    >>> tandem.ImageOptions((64, 64), camera="track").keys
+    ('image',)
 
     Attributes:
-      size: (width, height) of one environment's image in pixels, or a text such as "64x64".
-      camera: Name of one of the model's cameras; None: the camera of Gymnasium's `render`.
+      size: (width, height) of one image in pixels, or a text such as "64x64".
+      camera: Name of one of the model's cameras; None: the camera of Gymnasium's `render`. Several: a list of names, or
+        a mapping from keys of the observation to names or None; kept as pairs of key and name.
       effects: Some of "shadows", "reflections" and "multisampling", or "all". docs/frames.md lists their cost.
+      in_observation: Of `make_vec`: whether the images are part of the observations; otherwise `client.images` alone
+        has them.
     """
 
     size: Size = field(metadata={"check": size_of})
     _: KW_ONLY
-    camera: str | None = _checked(None, text)
+    camera: str | None | Sequence[str] | Mapping[str, str | None] = _checked(None, _cameras)
     effects: Effects = _checked("all", _effects)
+    in_observation: bool = _checked(True, partial(flag, after=""))
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """The key of each camera's images in an observation."""
+        return tuple(key for key, _ in self._pairs())
+
+    def _pairs(self) -> tuple[tuple[str, str | None], ...]:
+        # `_cameras` has made pairs of what is neither.
+        return (("image", self.camera),) if isinstance(self.camera, str | None) else self.camera  # type: ignore[return-value]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -282,12 +319,13 @@ def shown_envs(options: FrameOptions, num_envs: int) -> Sequence[int] | Literal[
 
 def image_flags(options: ImageOptions) -> list[str]:
     """Returns the group as flags of the engine's program."""
-    return _flags("image", options)
+    return _flags("image", options, camera=",".join(camera or "" for _, camera in options._pairs()))
 
 
 def _flags(kind: str, options: FrameOptions | ImageOptions, **changed: Any) -> list[str]:
     values = {each.name: getattr(options, each.name) for each in fields(options)} | changed
     width, height = values.pop("size")
+    values.pop("in_observation", None)  # the client's
     return [f"--{kind}s={width}x{height}", *(f"--{kind}_{name}={_joined(value)}" for name, value in values.items())]
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import tandem
-from tandem.engine.options import frame_flags, shown_envs
+from tandem.engine.options import frame_flags, image_flags, shown_envs
 
 _FRAMES = tandem.FrameOptions
 _IMAGES = tandem.ImageOptions
@@ -77,6 +77,14 @@ def test_a_group_is_frozen(group: Any) -> None:
         (lambda: _IMAGES("64x9000"), r"ImageOptions.size\[1\]: expected an integer in 1 .. 8192, found 9000"),
         (lambda: _IMAGES((8, 8), camera=3), "ImageOptions.camera: expected a str .* found 3"),  # type: ignore[arg-type]
         (lambda: _IMAGES((8, 8), camera="a\0b"), r"ImageOptions.camera: expected a str .* found 'a\\x00b'"),
+        (lambda: _IMAGES((8, 8), camera="a,b"), "ImageOptions.camera: .* name without ',', found 'a,b'"),
+        (lambda: _IMAGES((8, 8), camera=["a", "b,c"]), r"ImageOptions.camera\['b,c'\]: .* without ',', found 'b,c'"),
+        (lambda: _IMAGES((8, 8), camera=["a", 3]), "ImageOptions.camera: expected a camera's name, a list .*"),  # type: ignore[list-item]
+        (lambda: _IMAGES((8, 8), camera=["a", "a"]), "ImageOptions.camera: .* different names, .*"),
+        (lambda: _IMAGES((8, 8), camera=[]), r"ImageOptions.camera: expected .* found \[\]"),
+        (lambda: _IMAGES((8, 8), camera={"state": "a"}), "ImageOptions.camera: .* other than 'state' to names, .*"),
+        (lambda: _IMAGES((8, 8), camera={"a": 3}), r"ImageOptions.camera\['a'\]: expected a str .* found 3"),  # type: ignore[dict-item]
+        (lambda: _IMAGES((8, 8), in_observation=1), "ImageOptions.in_observation: expected a bool, found 1"),  # type: ignore[arg-type]
         (lambda: _IMAGES((8, 8), effects=7), "ImageOptions.effects: expected a list of some of .* found 7"),  # type: ignore[arg-type]
         (lambda: _ENGINE(restart="yes"), "EngineOptions.restart: expected a bool, found 'yes'"),  # type: ignore[arg-type]
         (lambda: _ENGINE(timeout="soon"), "EngineOptions.timeout: expected seconds, 0 or more, found 'soon'"),  # type: ignore[arg-type]
@@ -92,6 +100,20 @@ def test_a_group_refuses_invalid_values(make: Any, text: str) -> None:
     """The message has the field, the expected value and the found value."""
     with pytest.raises(tandem.InvalidArgument, match=f"^{text}$"):
         make()
+
+
+def test_cameras_have_keys_and_flags() -> None:
+    """One is "image"; of several each has a key; None is the default camera. The group stays hashable."""
+    for camera, keys, flag in (
+        (None, ("image",), ""),
+        ("track", ("image",), "track"),
+        (["a", "b"], ("a", "b"), "a,b"),
+        ({"front": "a", "side": None}, ("front", "side"), "a,"),
+    ):
+        options = _IMAGES((8, 6), camera=camera)
+        assert options.keys == keys and isinstance(hash(options), int)
+        assert image_flags(options) == ["--images=8x6", f"--image_camera={flag}", "--image_effects=all"]
+        assert dataclasses.replace(options, in_observation=False).keys == keys
 
 
 def test_shown_environments_are_the_variables_unless_they_are_given(monkeypatch: pytest.MonkeyPatch) -> None:

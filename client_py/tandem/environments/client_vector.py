@@ -20,6 +20,7 @@ from tandem.errors import ClientClosed, EngineFailed, InvalidArgument, StepPendi
 from tandem.handles import NotPicklable
 
 if TYPE_CHECKING:
+    from tandem.environments.image_step import ImageStep
     from tandem.sb3 import SharedMemoryVecEnv
 
 Obs = Any  # arrays, or dicts and tuples of arrays
@@ -75,7 +76,7 @@ class ClientVectorEnv(NotPicklable, GymnasiumVectorEnv, metaclass=Sb3Hint):
         client._native.serve_environments()
         self.autoreset_mode = gymnasium.vector.AutoresetMode[self._autoreset_of(client).name]
         self.metadata = {**self._metadata(), "autoreset_mode": self.autoreset_mode}
-        self._stepper = self._make_stepper(client)
+        self._stepper: VectorStep | ImageStep = self._make_stepper(client)
 
     def _autoreset_of(self, client: SharedMemoryClient) -> AutoresetMode:
         """Returns the environments' autoreset mode."""

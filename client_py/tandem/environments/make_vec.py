@@ -91,7 +91,8 @@ def make_vec(
       autoreset_mode: When an ended episode is followed by the next: a `gymnasium.vector.AutoresetMode`, or its value.
       render_mode: C++: "rgb_array": `render` draws every environment, as Gymnasium draws it. Python: the environment's.
       frames: A size, or `FrameOptions`: viewers show the environments. C++: without a render mode; Python: with one.
-      images: C++: a size such as (64, 64), or `ImageOptions`: each step also draws each environment: `client.images`.
+      images: C++: a size such as (64, 64), or `ImageOptions`: each step also draws each environment. Observations are
+        then dicts of "image", uint8[num_envs, height, width, 3], and "state".
       model: C++: an MJCF file to simulate in place of a task.
       engine: C++: `EngineOptions`; Python: `WorkerOptions`: restart, time-outs, waiting and more.
       options: `TaskOptions`: time limit, copies, dtype, rewards of your own.
@@ -284,6 +285,7 @@ def _make_engine(task: str | None, asked: _Asked) -> SharedMemoryVectorEnv:
             )
         # The same pixels as Gymnasium. `render` reads its frame at once, so two slots are enough.
         frames = FrameOptions((width, height), envs="all", slots=2, effects="all", camera="gymnasium")
+    images = None if asked.images is None else group_of("images", asked.images, ImageOptions)
     launch = functools.partial(
         launch_engine,
         task,
@@ -296,7 +298,7 @@ def _make_engine(task: str | None, asked: _Asked) -> SharedMemoryVectorEnv:
         max_episode_steps=options.max_episode_steps,
         task_options=rest,
         frames=frames,
-        images=asked.images,
+        images=images,
         grpc=engine.grpc,
     )
     try:
@@ -318,6 +320,7 @@ def _make_engine(task: str | None, asked: _Asked) -> SharedMemoryVectorEnv:
             autoreset_mode=AutoresetMode.DISABLED if functions else mode,
         )
         its: dict[str, Any] = {"copy": options.copy, "dtype": options.dtype, "render_mode": render_mode}
+        its["image_keys"] = images.keys if images is not None and images.in_observation else ()
         if functions:
             return OwnRewardsVectorEnv(client, functions=functions, mode=mode, engine=launched, **its)
         if not engine.restart:

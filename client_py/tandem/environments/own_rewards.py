@@ -65,7 +65,8 @@ class OwnRewardsVectorEnv(SharedMemoryVectorEnv, GymnasiumVectorEnv):
         super().__init__(client, **options)
         if (first := self._own_step.first_observations) is not None:
             low, high = (-np.inf, np.inf) if first.dtype.kind == "f" else _limits(first.dtype)
-            self.single_observation_space = spaces.Box(low, high, first.shape[1:], first.dtype.type)
+            its = spaces.Box(low, high, first.shape[1:], first.dtype.type)
+            self.single_observation_space = self._with_images(its)
             self.observation_space = batch_space(self.single_observation_space, self.num_envs)
 
     def _make_stepper(self, client: SharedMemoryClient) -> Any:
@@ -189,6 +190,8 @@ class OwnStep:
             if self._mode is not AutoresetMode.SAME_STEP or not ended.any():
                 return results
             self._ending = (results[0].copy(), *results[1:]), ended
+            if self._client.images is not None and self._client.final_images is not None:
+                self._client.final_images[ended] = self._client.images[ended]  # as the engine does with SAME_STEP
             self._step.expect_reset(ended)
             self._exchanges = self._client.stats().exchanges
             self._resetting, self._stepping, self._is_unread = ended, np.zeros_like(ended), True

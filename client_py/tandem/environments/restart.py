@@ -3,10 +3,11 @@
 import logging
 import os
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from gymnasium.vector.utils import iterate
 from numpy.typing import ArrayLike, DTypeLike
 
 from tandem._native import NEXT_OF_ENVIRONMENTS
@@ -14,10 +15,12 @@ from tandem.client import AutoresetMode, SharedMemoryClient
 from tandem.engine.process import EngineProcess
 from tandem.environments.client_vector import EnvIds, GymnasiumVectorEnv, Obs, StepResults
 from tandem.environments.description import has_rows
+from tandem.environments.image_step import ImageStep
 from tandem.environments.vector import SharedMemoryVectorEnv
 from tandem.environments.vector_arguments import Mask, Seed, as_floats, reset_mask, seed_of_chosen
 from tandem.errors import AlreadyAttached, InvalidArgument, LayoutMismatch, NotReady, PeerGone, StepTimeout, Unsupported
 from tandem.services.contract import SimulationContract
+from tandem.spaces.trees import assign, mapped
 
 _log = logging.getLogger("tandem")
 
@@ -52,6 +55,7 @@ class RestartingVectorEnv(SharedMemoryVectorEnv, GymnasiumVectorEnv):
         copy: bool = True,
         dtype: DTypeLike | None = None,
         render_mode: str | None = None,
+        image_keys: Sequence[str] = ("image",),
     ) -> None:
         """Takes over a client and its engine; other arguments and errors are those of `SharedMemoryVectorEnv`.
 
@@ -63,7 +67,7 @@ class RestartingVectorEnv(SharedMemoryVectorEnv, GymnasiumVectorEnv):
                 "EngineOptions.restart: expected False for an engine whose observations or actions are fields, found "
                 "True; PeerGone says that the engine died: call make_vec again"
             )
-        super().__init__(client, copy=copy, dtype=dtype, render_mode=render_mode, engine=engine)
+        super().__init__(client, copy=copy, dtype=dtype, render_mode=render_mode, image_keys=image_keys, engine=engine)
         self._relaunch = relaunch
         self._start_timeout = start_timeout
         self._described = client.description
@@ -71,7 +75,9 @@ class RestartingVectorEnv(SharedMemoryVectorEnv, GymnasiumVectorEnv):
 
     def _attach(self, client: SharedMemoryClient) -> None:
         super()._attach(client)
-        self._seen: Obs = client.obs.astype(self._dtype)
+        state = client.obs.astype(self._dtype)
+        obs: Obs = self._stepper.observations(state) if isinstance(self._stepper, ImageStep) else state
+        self._seen: Obs = mapped(np.copy, obs)
         self._pid = os.getpid()
         self._death: PeerGone | None = None
         self._unreported = False
@@ -165,7 +171,7 @@ class RestartingVectorEnv(SharedMemoryVectorEnv, GymnasiumVectorEnv):
 
     def _answered(self, obs: Obs) -> None:
         self._deaths_in_a_row = 0
-        np.copyto(self._seen, obs)
+        assign(self._seen, slice(None), obs)
         # A step resets all of them, by their flags.
         self._cut_short &= False if self._resetting is None else ~self._resetting
 
@@ -227,13 +233,13 @@ class RestartingVectorEnv(SharedMemoryVectorEnv, GymnasiumVectorEnv):
     def _all_truncated(self) -> StepResults:
         client, mode = self._client, self._client.autoreset_mode
         all_envs = np.ones(self.num_envs, np.bool_)
-        obs = self._seen.copy()
+        obs = mapped(np.copy, self._seen)
         infos: dict[str, Any] = {}
         if mode is AutoresetMode.SAME_STEP:
             self._stepper.expect_reset(all_envs)
             obs, infos = self._stepper.reset_results()
             last = np.empty(self.num_envs, dtype=object)
-            last[:] = list(self._seen.copy())
+            last[:] = list(iterate(self.observation_space, mapped(np.copy, self._seen)))
             infos |= {
                 "final_obs": last,
                 "_final_obs": all_envs.copy(),

@@ -11,17 +11,18 @@ from numpy.typing import ArrayLike, NDArray
 from tandem.arguments import shown
 from tandem.client import SharedMemoryClient
 from tandem.engine.options import TaskOptions
-from tandem.environments.client_vector import ResetNeeded
+from tandem.environments.client_vector import Obs, ResetNeeded
 from tandem.environments.make_vec import make_vec
 from tandem.environments.row_infos import masked
 from tandem.environments.vector import SharedMemoryVectorEnv
 from tandem.errors import InvalidAction, InvalidArgument
+from tandem.spaces.trees import mapped
 
 # Arguments of `make_vec` that are fixed.
 _FIXED: dict[str, Any] = {"num_envs": 1, "autoreset_mode": "Disabled"}
 
 
-class SharedMemoryEnv(gymnasium.Env[NDArray[Any], ArrayLike]):
+class SharedMemoryEnv(gymnasium.Env[Any, ArrayLike]):
     """One environment in an engine of its own; `gymnasium.make("tandem/Ant-v5")` makes one.
 
     It has no time limit, as Gymnasium's own environments have none: `gymnasium.make` adds the wrapper that truncates
@@ -84,9 +85,7 @@ class SharedMemoryEnv(gymnasium.Env[NDArray[Any], ArrayLike]):
         """The client of the engine; see `SharedMemoryVectorEnv.client`."""
         return self._envs.client
 
-    def reset(
-        self, *, seed: int | None = None, options: Mapping[str, Any] | None = None
-    ) -> tuple[NDArray[Any], dict[str, Any]]:
+    def reset(self, *, seed: int | None = None, options: Mapping[str, Any] | None = None) -> tuple[Obs, dict[str, Any]]:
         """Starts an episode.
 
         Args:
@@ -108,9 +107,9 @@ class SharedMemoryEnv(gymnasium.Env[NDArray[Any], ArrayLike]):
         super().reset(seed=seed)
         obs, infos = self._envs.reset(seed=seed, options=options)
         self._seeded = self._in_episode = True
-        return obs[0], _of_one(infos)
+        return _first_row(obs), _of_one(infos)
 
-    def step(self, action: ArrayLike) -> tuple[NDArray[Any], float, bool, bool, dict[str, Any]]:
+    def step(self, action: ArrayLike) -> tuple[Obs, float, bool, bool, dict[str, Any]]:
         """Steps the environment once by an action of `action_space`.
 
         Returns the observation, the caller's to keep; the reward; terminated; truncated, False unless an engine was
@@ -129,7 +128,7 @@ class SharedMemoryEnv(gymnasium.Env[NDArray[Any], ArrayLike]):
         obs, rewards, terminations, truncations, infos = self._envs.step(np.asarray(action)[np.newaxis])
         terminated, truncated = bool(terminations[0]), bool(truncations[0])
         self._in_episode = not (terminated or truncated)
-        return obs[0], float(rewards[0]), terminated, truncated, _of_one(infos)
+        return _first_row(obs), float(rewards[0]), terminated, truncated, _of_one(infos)
 
     def render(self) -> NDArray[np.uint8] | None:
         """Draws the environment as it is after the last step or reset.
@@ -146,6 +145,10 @@ class SharedMemoryEnv(gymnasium.Env[NDArray[Any], ArrayLike]):
     def close(self) -> None:
         """Ends the engine. A second call has no effect."""
         self._envs.close()
+
+
+def _first_row(obs: Obs) -> Obs:
+    return mapped(lambda array: array[0], obs)
 
 
 def _of_one(infos: dict[str, Any]) -> dict[str, Any]:

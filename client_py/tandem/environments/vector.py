@@ -16,6 +16,7 @@ from tandem.client import SharedMemoryClient
 from tandem.engine.process import EngineProcess
 from tandem.environments.client_vector import ClientVectorEnv, GymnasiumVectorEnv, Obs
 from tandem.environments.description import describe, has_rows
+from tandem.environments.image_step import STATE, ImageStep, image_spaces
 from tandem.environments.images import separate
 from tandem.environments.registration import OTHER_TASK, TASKS
 from tandem.environments.vector_arguments import Mask, Seed, as_floats, obs_dtype
@@ -32,6 +33,8 @@ class SharedMemoryVectorEnv(ClientVectorEnv, GymnasiumVectorEnv):
 
     The spaces of one environment are the task's: Box[obs_size], and Box[act_size] or Discrete; of an engine with
     fields, any. Those of all are Box[num_envs, obs_size], and Box[num_envs, act_size] or MultiDiscrete[num_envs].
+
+    If the engine draws images, observations are a Dict of "image", uint8[height, width, 3], and of these as "state".
 
     The option "contract" of `reset` is a `tandem.services.SimulationContract` for the environments that are reset, or a
     sequence with one, or None, for each of all `num_envs`; they keep it until another contract replaces it.
@@ -56,18 +59,20 @@ class SharedMemoryVectorEnv(ClientVectorEnv, GymnasiumVectorEnv):
         copy: bool = True,
         dtype: DTypeLike | None = None,
         render_mode: str | None = None,
+        image_keys: Sequence[str] = ("image",),
         engine: EngineProcess | None = None,
     ) -> None:
         """Takes over an idle client, and the engine that it is attached to if one is given: `close` closes both.
 
         `copy` and `dtype` are those of `make_vec`; `render_mode` is None, or "rgb_array" for an engine that draws all
-        environments.
+        environments. `image_keys` are the keys of the images in observations, one for each camera, of an engine that
+        draws images; none: observations have no images.
 
         Raises:
-          InvalidArgument: No client, or an invalid dtype.
+          InvalidArgument: No client, or an invalid dtype or key.
           LayoutMismatch: The engine's description of its task is invalid.
           Unsupported: The engine's observations or actions are fields, and it does not describe their spaces; or its
-            observations are on a GPU only.
+            observations are on a GPU only; or it does not keep the images of final observations.
         """
         if not isinstance(client, SharedMemoryClient):
             raise InvalidArgument(f"client: expected a tandem.SharedMemoryClient, found {shown(client)}")
@@ -88,11 +93,18 @@ class SharedMemoryVectorEnv(ClientVectorEnv, GymnasiumVectorEnv):
                 f"dtype: expected None for an engine with fields, which have their own, found {shown(dtype)}; omit it"
             )
         self.render_mode = render_mode
+        self._image_spaces = image_spaces(client, image_keys)
         self._seeds = [_UNKNOWN_SEED] * client.num_envs
-        super().__init__(client, copy=copy, engine=engine, spaces=(single, self._task.action_space))
+        super().__init__(client, copy=copy, engine=engine, spaces=(self._with_images(single), self._task.action_space))
+
+    def _with_images(self, space: spaces.Space[Any]) -> spaces.Space[Any]:
+        """Returns the space of observations whose other values are in `space`."""
+        return spaces.Dict({**self._image_spaces, STATE: space}) if self._image_spaces else space
 
     def _attach(self, client: SharedMemoryClient) -> None:
         super()._attach(client)
+        if self._image_spaces:
+            self._stepper = ImageStep(client, self._stepper, list(self._image_spaces), copy=self._copy)
         # The contract of each environment, and the seed that the engine got with it. A new client has none.
         self._contracts: list[tuple[SimulationContract, int | None]] = [(SimulationContract(), None)] * client.num_envs
 
@@ -182,6 +194,12 @@ class SharedMemoryVectorEnv(ClientVectorEnv, GymnasiumVectorEnv):
         return obs, [(range(self.num_envs), infos)]
 
     def _observations_of(self, env_ids: list[int], obs: Obs) -> Obs:
+        if not self._image_spaces:
+            return self._states_of(env_ids, obs)
+        rows = {key: obs[key][np.asarray(env_ids)] for key in self._image_spaces}
+        return {**rows, STATE: self._states_of(env_ids, obs[STATE])}
+
+    def _states_of(self, env_ids: list[int], obs: Obs) -> Obs:
         return super()._observations_of(env_ids, obs) if has_rows(self._client) else self._observations.rows(env_ids)
 
     def _write_actions(self, env_ids: list[int], actions: Any) -> None:

@@ -111,7 +111,10 @@ def contracts_of(contract: Contracts, count: int) -> list[SimulationContract | N
     if not isinstance(contract, Sequence) or isinstance(contract, str | bytes):
         return [expected_contract("contract", contract)] * count
     if len(contract) != count:
-        raise InvalidArgument(f"contract: expected {count}, one for each environment, found {len(contract)}")
+        raise InvalidArgument(
+            f"contract: expected a tandem.services.SimulationContract, or {count} of them or None, one for each "
+            f"environment, found {len(contract)}"
+        )
     return [
         None if each is None else expected_contract(f"contract[{number}]", each) for number, each in enumerate(contract)
     ]

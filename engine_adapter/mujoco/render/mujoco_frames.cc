@@ -1,5 +1,6 @@
 #include "engine_adapter/mujoco/render/mujoco_frames.h"
 
+#include <algorithm>
 #include <string>
 
 #include "absl/strings/str_cat.h"
@@ -10,10 +11,11 @@ namespace tandem {
 
 absl::Status MujocoFrames::Prepare(const FrameOptions& options) {
   options_ = options;
-  if (!options_.model_camera.empty()) {
-    model_camera_ =
-        mj_name2id(model_.get(), mjOBJ_CAMERA, options_.model_camera.c_str());
-    if (model_camera_ < 0) {
+  for (const std::string& name : options_.model_cameras) {
+    model_cameras_.push_back(
+        name.empty() ? -1
+                     : mj_name2id(model_.get(), mjOBJ_CAMERA, name.c_str()));
+    if (!name.empty() && model_cameras_.back() < 0) {
       return MakeError(
           ErrorCode::kInvalidArgument,
           absl::StrCat(options_.camera == FrameCamera::kFixed
@@ -21,7 +23,7 @@ absl::Status MujocoFrames::Prepare(const FrameOptions& options) {
                            : "--frame_camera: expected follow, gymnasium or ",
                        "one of the model's (",
                        OwnNames(*model_, mjOBJ_CAMERA, model_->ncam),
-                       "), found '", options_.model_camera, "'"));
+                       "), found '", name, "'"));
     }
   }
   TANDEM_ASSIGN_OR_RETURN(camera_, TaskCamera::Create(model_, view_));
@@ -44,23 +46,31 @@ absl::Status MujocoFrames::Start() {
   TANDEM_ASSIGN_OR_RETURN(
       renderer_,
       SceneRenderer::Create(
-          *model_, {.width = options_.width,
-                    .height = options_.height,
-                    .effects = options_.effects,
-                    .endless_planes = options_.camera == FrameCamera::kFollow &&
-                                      model_camera_ < 0,
-                    .most_marks = canvas_ == nullptr ? 0 : kMostDebugMarks}));
+          *model_,
+          {.width = options_.width,
+           .height = options_.height,
+           .effects = options_.effects,
+           .endless_planes = options_.camera == FrameCamera::kFollow &&
+                             std::ranges::count(model_cameras_, -1) > 0,
+           .most_marks = canvas_ == nullptr ? 0 : kMostDebugMarks}));
   return absl::OkStatus();
 }
 
 absl::Status MujocoFrames::Draw(uint32_t place, const FrameTile& tile) {
   Place& from = places_[place];
   if (!from.snapshot.status().ok()) return from.snapshot.status();
-  return renderer_->Draw(from.snapshot.state(), CameraOf(&from), tile);
+  FrameTile part = tile;
+  part.row_bytes = options_.width * kRgbBytes;
+  for (const int model_camera : model_cameras_) {
+    TANDEM_RETURN_IF_ERROR(renderer_->Draw(
+        from.snapshot.state(), CameraOf(model_camera, &from), part));
+    part.first += part.row_bytes;
+  }
+  return absl::OkStatus();
 }
 
-mjvCamera MujocoFrames::CameraOf(Place* place) const {
-  if (model_camera_ >= 0) return TaskCamera::OfModel(model_camera_);
+mjvCamera MujocoFrames::CameraOf(int model_camera, Place* place) const {
+  if (model_camera >= 0) return TaskCamera::OfModel(model_camera);
   switch (options_.camera) {
     case FrameCamera::kFollow:
       return camera_->Follow(place->snapshot.data());

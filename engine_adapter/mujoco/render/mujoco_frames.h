@@ -56,7 +56,7 @@ class MujocoFrames final : public FrameSource {
     std::optional<TaskCamera::Point> lookat;
   };
 
-  mjvCamera CameraOf(Place* place) const;
+  mjvCamera CameraOf(int model_camera, Place* place) const;
 
   std::shared_ptr<const mjModel> model_;
   std::vector<const MujocoEnvironment*> environments_;
@@ -64,7 +64,7 @@ class MujocoFrames final : public FrameSource {
   const DebugCanvas* canvas_;
   FrameOptions options_;
   std::optional<TaskCamera> camera_;  // from Prepare on
-  int model_camera_ = -1;             // of options_, if it names one
+  std::vector<int> model_cameras_;    // of options_; -1: options_.camera
   // Each element belongs to the stepping thread or the render thread,
   // alternately.
   std::vector<Place> places_;

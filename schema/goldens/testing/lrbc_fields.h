@@ -78,7 +78,8 @@
         "extensions kept: 1 arrays, 2 session, 4 step times, 8 infos, 16 "     \
         "frames, 32 images, 64 commands, 128 attendants, 256 image slots, "    \
         "512 fields, 1024 workers, 2048 subsets, 4096 GPU arrays, "            \
-        "8192 identity, 16384 core sharing, 32768 own run")                    \
+        "8192 identity, 16384 core sharing, 32768 own run, 65536 final "       \
+        "images")                                                              \
   FIELD(generation, "engine",                                                  \
         "nanoseconds since the Unix epoch at birth: tells a restarted "        \
         "engine's region")                                                     \

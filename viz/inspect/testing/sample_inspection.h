@@ -44,10 +44,10 @@ inline Inspection SampleInspection() {
   region.step_times.counts[StepTimeBucket(400'000)] = 900;
   region.step_times.counts[StepTimeBucket(900'000)] = 100;
   region.round_trips = region.step_times;
-  region.own_run = {{.last_reward = 0.5,
-                     .rolling_return = -3.25,
-                     .episodes = 1'017,
-                     .episode_length = 200.5}};
+  region.own_run = {.last_reward = 0.5,
+                    .rolling_return = -3.25,
+                    .episodes = 1'017,
+                    .episode_length = 200.5};
   region.to_client = {.capacity = 524'288, .messages = 0};
   region.to_engine = {.capacity = 524'288, .used_bytes = 48, .messages = 2};
   region.frames = FrameRingReport();
