@@ -37,6 +37,9 @@ def _wheel_impl(ctx):
         extension = file.basename.partition(".")[2]
         files["%s/_sdk/%s/%s" % (package.name, _SDK_FOLDERS[extension], file.basename)] = file
 
+    for file in ctx.files.examples:
+        files["%s/examples/%s" % (package.name, file.basename)] = file
+
     licences = {}  # path in the wheel's folder of licences -> file
     for file in ctx.files.notices:
         _, third_party, path = file.short_path.rpartition("/notices/")
@@ -72,6 +75,7 @@ wheel = rule(
     implementation = _wheel_impl,
     attrs = {
         "data": attr.label_keyed_string_dict(mandatory = True, doc = "programs, which come with their runfiles -> path in the first package"),
+        "examples": attr.label_list(allow_files = [".py"], doc = "programs for `python -m tandem.examples` to copy"),
         "notices": attr.label_list(allow_files = True, doc = "licences: of this project, and .../notices/NAME/... of others"),
         "packages": attr.label_list(mandatory = True, doc = "py_libraries of Python packages; the first has the programs inside"),
         "pyproject": attr.label(mandatory = True, allow_single_file = True, doc = "what describes the package"),

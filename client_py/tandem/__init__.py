@@ -12,6 +12,7 @@ tandem.torch        results as tensors, also on a GPU; tandem.ray: rollouts on t
 tandem.vector       AsyncVectorEnv; tandem.sb3, .tianshou, .xuance, .pettingzoo: the same for these packages
 tandem.fastlane     frames: readers and writers; .rerun: for Rerun's viewer; .sdk: flags for C
 tandem.doctor       checks this machine: `python -m tandem.doctor`
+tandem.examples     programs to copy: `python -m tandem.examples`; .conformance: checks an engine's program
 """
 
 import importlib

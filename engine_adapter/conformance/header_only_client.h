@@ -15,6 +15,7 @@
 #include <string>
 
 #include "base/os/machine.h"
+#include "engine_adapter/conformance/server_process.h"
 #include "schema/layout/lrbc.h"
 #include "transport/memory/attached_region.h"
 #include "transport/session/make_step_arrays.h"
@@ -32,12 +33,13 @@ class HeaderOnlyClient {
 
   const StepArrays& arrays() const { return arrays_; }
 
-  // One exchange; waits without end.
+  // One exchange; waits until the rule's watchdog kills the engine.
   void Step() {
     LrbcHeader* const header = region_.mapping()->header();
     const uint64_t seq = header->action_seq.load(std::memory_order_relaxed) + 1;
     header->action_seq.store(seq, std::memory_order_release);
-    while (header->frame_seq.load(std::memory_order_acquire) != seq) {
+    while (header->frame_seq.load(std::memory_order_acquire) != seq &&
+           !RuleWatchdog::HasKilled()) {
       YieldCore();
     }
   }

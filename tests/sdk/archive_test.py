@@ -4,14 +4,17 @@ import os
 import re
 import signal
 import subprocess
+import zipfile
 from pathlib import Path
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
 
 import tandem
 from tandem.testing.engines import unique_name
-from tests.sdk.commands import SUITE, run
+from tests.sdk.commands import run
+from tools.checks.links import link_problems
 
 # The fixture `sdk`.
 pytest_plugins = ["tests.sdk.unpacked_archive"]
@@ -82,12 +85,36 @@ def test_files_name_the_version(sdk: Path) -> None:
     assert f'PACKAGE_VERSION "{VERSION}"' in (sdk / "lib/cmake/Tandem/TandemConfigVersion.cmake").read_text()
 
 
-def test_library_needs_only_debians_runtime(sdk: Path) -> None:
-    """Abseil and FlatBuffers are inside."""
-    needed = re.findall(r"NEEDED.*\[(.*)\]", _run("readelf", "-d", sdk / "lib/libtandem.so.1"))
+@pytest.mark.parametrize("file", ["bin/tandem-conformance", "lib/libtandem.so.1"])
+def test_programs_need_only_debians_runtime(sdk: Path, file: str) -> None:
+    """Abseil, FlatBuffers and googletest are inside."""
+    needed = re.findall(r"NEEDED.*\[(.*)\]", _run("readelf", "-d", sdk / file))
     allowed = {"libc.so.6", "libm.so.6", "libgcc_s.so.1", "libstdc++.so.6", "libz.so.1"}
     assert {name for name in needed if not name.startswith("ld-linux")} <= allowed
-    assert "SONAME" in _run("readelf", "-d", sdk / "lib/libtandem.so.1")
+    assert ("SONAME" in _run("readelf", "-d", sdk / file)) == file.startswith("lib/")
+
+
+def test_links_of_the_pages_work(sdk: Path) -> None:
+    """Those to what the archive lacks are plain text."""
+    pages = sorted((sdk / "docs").glob("*.md"))
+    assert [page.name for page in pages] == ["glossary.md", "protocol.md", "waiting.md"]
+    assert [problem for page in pages for problem in link_problems(page)] == []
+    assert "](lrbc_v1.txt)" in pages[1].read_text("utf-8") and "](#fields)" in pages[1].read_text("utf-8")
+
+
+def test_nuget_package_has_the_assembly_and_the_library(sdk: Path) -> None:
+    """In NuGet's layout. Its time stamps say nothing of this machine, so equal files make equal packages."""
+    with zipfile.ZipFile(sdk / f"csharp/Tandem.{VERSION}.nupkg") as package:
+        files = package.namelist()
+        assert {"Tandem.nuspec", "[Content_Types].xml", "_rels/.rels", "lib/netstandard2.0/Tandem.dll"} <= set(files)
+        (library,) = [file for file in files if file.startswith("runtimes/linux-")]
+        assert library.endswith("/native/libtandem.so.1")
+        assert package.read(library) == (sdk / "lib/libtandem.so.1").read_bytes()
+        about = ElementTree.fromstring(package.read("Tandem.nuspec"))
+        assert [element.text for element in about.iter() if element.tag.endswith("}version")] == [VERSION]
+        listed = package.read("[Content_Types].xml").decode()
+        assert all(f'"/{file}"' in listed for file in files if file[0] not in "[_")
+        assert files == sorted(files) and {entry.date_time for entry in package.infolist()} == {(1980, 1, 1, 0, 0, 0)}
 
 
 @pytest.mark.parametrize(
@@ -100,9 +127,11 @@ def test_library_needs_only_debians_runtime(sdk: Path) -> None:
     ],
     ids=["C", "C with a tick", "C++", "C++ with a tick"],
 )
-def test_engines_pass_the_suite(by_cmake: Path, engine: str, flags: list[str]) -> None:
-    """All of engine_adapter/conformance, for the engines that CMake has built."""
-    _run(SUITE, "--limit_flag=truncate_after", by_cmake / engine / engine, *flags, PATH=os.environ["PATH"])
+def test_engines_pass_the_suite(sdk: Path, by_cmake: Path, engine: str, flags: list[str]) -> None:
+    """By the archive's own program, outside of the project, for the engines that CMake has built."""
+    program = sdk / "bin/tandem-conformance"
+    report = _run(program, "--limit_flag=truncate_after", by_cmake / engine / engine, *flags, cwd=sdk)
+    assert "FAILED" not in report and re.search(r"\d\d passed, 0 failed, \d+ skipped\n$", report), report
 
 
 def test_engine_built_by_gcc_serves_a_trainer(by_gcc: Path) -> None:

@@ -2,9 +2,11 @@
 
 import os
 import re
+import shutil
 import signal
 import subprocess
 import uuid
+import zipfile
 from pathlib import Path
 
 import numpy as np
@@ -140,6 +142,18 @@ def test_client_reads_typed_fields(environment: dict[str, str]) -> None:
     """By the element types of their dtypes; another type is refused."""
     with tandem.launch_engine(server=FIELDS, num_envs=2) as engine:
         assert run("mono", PROGRAMS / "Checks.exe", "Fields", engine.name, environment=environment) == "ok\n"
+
+
+def test_package_of_nuget_is_complete(sdk: Path, environment: dict[str, str], tmp_path: Path) -> None:
+    """A client runs with the package's files beside it, without LD_LIBRARY_PATH."""
+    with zipfile.ZipFile(next((sdk / "csharp").glob("*.nupkg"))) as package:
+        for file in package.namelist():
+            if file.endswith(("Tandem.dll", "libtandem.so.1")):
+                (tmp_path / Path(file).name).write_bytes(package.read(file))
+    client = shutil.copy(PROGRAMS / "Client.exe", tmp_path)
+    without = {name: value for name, value in environment.items() if name != "LD_LIBRARY_PATH"}
+    with tandem.launch_engine(server=REFERENCE, num_envs=3) as engine:
+        assert "1000 steps, return 500" in run("mono", client, engine.name, environment=without)
 
 
 @pytest.mark.parametrize("program", ["Client.exe", "CounterEngine.exe"])

@@ -159,6 +159,19 @@ def test_has_the_c_interface(complete: CleanEnvironment, tmp_path: Path) -> None
     assert (cmake / "TandemConfig.cmake").is_file()
 
 
+def test_has_examples_and_the_suite(complete: CleanEnvironment, tmp_path: Path) -> None:
+    """A copied engine passes rules of the suite, run by the environment's Python."""
+    listed = complete.run("python", "-m", "tandem.examples").splitlines()
+    sources = {file.stem for file in Path("client_py/examples").rglob("*.py") if not file.stem.endswith("_test")}
+    assert {line.split()[0] for line in listed} == sources
+    copied = complete.run("python", "-m", "tandem.examples", "pendulum_engine", str(tmp_path)).strip()
+    assert Path(copied).read_bytes() == Path("client_py/examples/pendulum_engine.py").read_bytes()
+    assert "move it" in complete.fail("python", "-m", "tandem.examples", "pendulum_engine", str(tmp_path))
+    suite = ("-m", "tandem.conformance", "--limit_flag=max_episode_steps", "--filter=Steps.")
+    report = complete.run("python", *suite, copied, "--gravity=9")
+    assert "ok       Steps.AStepStepsEveryEnvironment\n" in report and " 0 failed, 0 skipped\n" in report, report
+
+
 def test_uninstall_removes_all_files(environment: CleanEnvironment) -> None:
     """Neither a file nor the command remains."""
     environment.pip("uninstall", "--yes", "tandem-shm")
@@ -190,11 +203,14 @@ def test_contents_are_the_package_the_engine_and_the_notices(wheel: Path) -> Non
     assert sources <= modes.keys()
     assert {
         "tandem/_native.so",
+        "tandem/_programs/tandem-conformance",
         "tandem/_programs/tandem-daemon",
         "tandem/_programs/tandem-gateway",
         "tandem/_programs/tandem-inspect",
         "tandem/_programs/tandem-view",
         "tandem/engine_server",
+        "tandem/examples/pendulum_engine.py",
+        "tandem/examples/train_sb3.py",
         "tandem/py.typed",
         "tandem/assets/half_cheetah.xml",
         f"{info}/licenses/LICENSE",

@@ -1,0 +1,1 @@
+"""Programs to copy, engines and trainers: `python -m tandem.examples` lists them."""
