@@ -70,6 +70,8 @@ struct EngineSchema {
   // For engines that write on a GPU. They have no steps and resets without an
   // exchange either.
   std::optional<GpuSchema> gpu = {};
+  // Images that the engine writes with each observation; width 0: none.
+  ImageSize images = {};
 };
 
 struct ResetRequest {
@@ -93,6 +95,9 @@ struct StepIo {
   // All fields of the region; FindField finds one. The engine reads kAction,
   // and writes all others except kFinalObs, which the host writes.
   std::span<const FieldArray> fields = {};
+  // [num_envs, height, width, 3], the top row first; of EngineSchema::images.
+  // Empty in work without an exchange.
+  std::span<uint8_t> images = {};
 };
 
 // The arrays for a reset; StepIo's rules apply.
@@ -100,6 +105,7 @@ struct ResetIo {
   std::span<float> obs;                     // [num_envs, obs_size]
   std::span<double> infos;                  // [num_envs, info_size]
   std::span<const FieldArray> fields = {};  // all fields of the region
+  std::span<uint8_t> images = {};           // as StepIo's
 };
 
 // A reset or a step that the host requests, often as a part of an exchange.
@@ -139,6 +145,10 @@ class EngineBase {
 
   // Returns the simulated seconds per step; 0 if unknown.
   virtual double step_secs() const { return 0; }
+
+  // Whether the engine has work besides resets and steps, such as calls to
+  // answer: then EngineHost::Next returns, so that it can.
+  virtual bool HasOtherWork() const { return false; }
 };
 
 // An engine whose Reset and Step the host calls. If one of them returns an

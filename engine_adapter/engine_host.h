@@ -141,7 +141,7 @@ class EngineHost {
 
   // Serves pending events, and returns the engine's next work; nullptr if there
   // is none before `deadline`, or after RequestStop, or if a signal handler ran
-  // or the engine's MethodPort has calls. Each work is returned once, and is
+  // or the engine has other work. Each work is returned once, and is
   // valid until Done. Before Done, Next returns nullptr at once, and answers
   // calls that do not need the engine: GetServices, GetSimulationMode,
   // SetPaused, CancelStream. All other calls wait. A client that leaves

@@ -10,6 +10,7 @@
 #ifndef TANDEM_ENGINE_ADAPTER_ENGINE_PORTS_H_
 #define TANDEM_ENGINE_ADAPTER_ENGINE_PORTS_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -228,14 +229,26 @@ class MethodPort {
   // not allowed: the host answers them.
   virtual const std::vector<rpc::MethodId>& Methods() const = 0;
 
-  // Whether the engine has calls to answer: then EngineHost::Next returns, so
-  // that it can.
-  virtual bool HasCalls() const { return false; }
-
   // Takes a verified envelope, valid during this call. After `wanted` has
   // expired, the answer has no effect.
   virtual void Handle(rpc::MethodId method, std::span<const uint8_t> envelope,
                       std::weak_ptr<const void> wanted, Answer answer) = 0;
+};
+
+// Methods that an engine defines itself (service own). Their names and content
+// types are in its description.
+class OwnMethodPort {
+ public:
+  // Answers the call, now or later: the bytes of the answer, or an error. The
+  // stepping thread calls it.
+  using Answer = std::function<void(absl::StatusOr<std::vector<uint8_t>>)>;
+
+  virtual ~OwnMethodPort() = default;
+
+  // `method` is an index of TaskDescription::own_methods; `request` is valid
+  // during this call. After `wanted` has expired, the answer has no effect.
+  virtual void CallOwn(size_t method, std::span<const uint8_t> request,
+                       std::weak_ptr<const void> wanted, Answer answer) = 0;
 };
 
 // nullptr: not implemented; calls of the interface's methods get kUnsupported.
@@ -246,6 +259,7 @@ struct EnginePorts {
   CameraPort* camera = nullptr;
   DebugPort* debug = nullptr;
   MethodPort* methods = nullptr;
+  OwnMethodPort* own = nullptr;
 };
 
 }  // namespace tandem

@@ -13,6 +13,7 @@
 #ifndef TANDEM_ENGINE_ADAPTER_TASK_DESCRIPTION_H_
 #define TANDEM_ENGINE_ADAPTER_TASK_DESCRIPTION_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <limits>
 #include <optional>
@@ -52,6 +53,15 @@ struct InfoField {
   bool at_reset = false;  // also in Gymnasium's reset(); step() always has it
 };
 
+// A method that the engine defines itself (OwnMethodPort).
+struct OwnMethod {
+  std::string name;  // at most kMostOwnNameBytes
+  // Of request and answer; JSON is converted by tandem's clients in Python.
+  std::string content_type = "application/octet-stream";
+  std::string help = {};  // one line
+};
+inline constexpr size_t kMostOwnNameBytes = 63;
+
 struct TaskDescription {
   BoxSpace observation_space = {};
   Space action_space = {};
@@ -62,6 +72,7 @@ struct TaskDescription {
   bool has_rewards = true;         // false: all rewards are 0, since the engine
                                    // computes none
   std::vector<InfoField> infos = {};
+  std::vector<OwnMethod> own_methods = {};
 };
 
 // Returns the number of columns in one row of infos.
@@ -69,8 +80,9 @@ uint32_t InfoSize(const TaskDescription& description);
 
 // Returns the JSON. A space of size 0 is that of the fields, and absent if it
 // is unknown. kInvalidArgument if the spaces do not have these sizes, if a
-// bound is NaN or a low one above the high one, if two infos have one name, or
-// if a text is not UTF-8 or not JSON. The text names the field.
+// bound is NaN or a low one above the high one, if two infos or two methods
+// have one name, or if a text is not UTF-8 or not JSON. The text names the
+// field.
 absl::StatusOr<std::string> ToJson(const TaskDescription& description,
                                    uint32_t obs_size, uint32_t act_size);
 

@@ -179,11 +179,19 @@ InfoField InfoFrom(const json& object) {
   return field;
 }
 
+OwnMethod OwnMethodFrom(const json& object) {
+  AllowKeys(object, "a method", {"name", "content_type", "help"});
+  OwnMethod method = {.name = object.at("name").get<std::string>()};
+  method.content_type = object.value("content_type", method.content_type);
+  method.help = object.value("help", "");
+  return method;
+}
+
 TaskDescription DescriptionFrom(const json& all, uint32_t obs_size,
                                 uint32_t act_size) {
   AllowKeys(all, "the description",
             {"observation_space", "action_space", "max_episode_steps",
-             "has_rewards", "infos"});
+             "has_rewards", "infos", "own_methods"});
   TaskDescription description;
   if (obs_size == 0) {
     description.observation_fields = FieldsFrom(all, "observation_space");
@@ -212,6 +220,9 @@ TaskDescription DescriptionFrom(const json& all, uint32_t obs_size,
     columns += description.infos.back().length.value_or(1);
   }
   (void)CountFrom(columns, "the sum of the infos' lengths");
+  for (const json& method : all.value("own_methods", json::array())) {
+    description.own_methods.push_back(OwnMethodFrom(method));
+  }
   return description;
 }
 
@@ -257,6 +268,19 @@ absl::StatusOr<std::string> ToJson(const TaskDescription& description,
   json all = {{"max_episode_steps", description.max_episode_steps},
               {"infos", infos}};
   if (!description.has_rewards) all["has_rewards"] = false;
+  names.clear();
+  for (const OwnMethod& method : description.own_methods) {
+    if (method.name.empty() || method.name.size() > kMostOwnNameBytes ||
+        !names.insert(method.name).second) {
+      return MakeError(
+          ErrorCode::kInvalidArgument,
+          absl::StrCat("own methods: expected different names of 1 to ",
+                       kMostOwnNameBytes, " bytes, found '", method.name, "'"));
+    }
+    all["own_methods"].push_back({{"name", method.name},
+                                  {"content_type", method.content_type},
+                                  {"help", method.help}});
+  }
   try {
     if (obs_size != 0) {
       all["observation_space"] =

@@ -59,7 +59,11 @@ absl::StatusOr<std::unique_ptr<EngineHost>> EngineHost::CreateTicked(
   if (options.frames) {
     TANDEM_RETURN_IF_ERROR(PrepareFrames(engine, *options.frames, &frames));
   }
-  ImageSize images;
+  ImageSize images = schema.images;
+  if (images.width != 0) {
+    TANDEM_RETURN_IF_ERROR(
+        CheckImageSize("images", images.width, images.height));
+  }
   if (options.images) {
     absl::Status status = CheckDrawable("--images", *engine, engine->images());
     status.Update(CheckImageSize("--images", options.images->width,

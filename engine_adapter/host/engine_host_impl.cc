@@ -13,8 +13,8 @@ namespace tandem {
 EngineHost::Impl::Impl(EngineBase* engine, Options options,
                        std::shared_ptr<ExportedArrays> gpu, EngineSide side)
     : engine_(engine),
-      methods_(engine->ports().methods),
       options_(std::move(options)),
+      has_images_(options_.images || engine->schema().images.width != 0),
       gpu_(std::move(gpu)),
       side_(std::move(side)),
       runner_(&side_.arrays()),
@@ -26,7 +26,7 @@ EngineHost::Impl::Impl(EngineBase* engine, Options options,
           }),
       callers_(options_.rpc, engine, &simulation_, &side_,
                [this](absl::string_view line) { Log(line); }) {
-  if (gpu_ == nullptr && !options_.images) return;
+  if (gpu_ == nullptr && !has_images_) return;
   ExchangeRunner::OtherArrays others;
   others.keep_final = [this](auto envs) { return KeepFinal(envs); };
   if (gpu_ != nullptr) {
@@ -37,11 +37,22 @@ EngineHost::Impl::Impl(EngineBase* engine, Options options,
 
 absl::Status EngineHost::Impl::KeepFinal(std::span<const uint32_t> envs) {
   // A step without an exchange does not change the region.
-  if (images_ != nullptr && purpose_ == Purpose::kExchange) {
-    TANDEM_RETURN_IF_ERROR(
-        images_->DrawInto(envs, side_.arrays().final_images));
+  if (has_images_ && purpose_ == Purpose::kExchange) {
+    TANDEM_RETURN_IF_ERROR(KeepFinalImages(envs));
   }
   return gpu_ == nullptr ? absl::OkStatus() : gpu_->KeepFinalRows(envs);
+}
+
+absl::Status EngineHost::Impl::KeepFinalImages(std::span<const uint32_t> envs) {
+  const StepArrays& arrays = side_.arrays();
+  if (images_ != nullptr) return images_->DrawInto(envs, arrays.final_images);
+  // The engine's step has written them.
+  const size_t row = arrays.images.size() / arrays.num_envs;
+  for (const uint32_t env : envs) {
+    std::ranges::copy(arrays.images.subspan(env * row, row),
+                      arrays.final_images.subspan(env * row).begin());
+  }
+  return absl::OkStatus();
 }
 
 absl::Status EngineHost::Impl::BeginOpening() {
@@ -155,7 +166,7 @@ const EngineWork* EngineHost::Impl::Next(Deadline deadline) {
     Serve(event);
     BeginDueStep();
     if (runner_.work() != nullptr) break;
-    if (methods_ != nullptr && methods_->HasCalls()) return nullptr;
+    if (engine_->HasOtherWork()) return nullptr;
     const bool idle = event == EngineEvent::kTimedOut || turns >= kMostTurns;
     if (idle && deadline.PassedAt(MonotonicNanos())) return nullptr;
   }
@@ -264,7 +275,7 @@ absl::Status EngineHost::Impl::EndOpening() {
 void EngineHost::Impl::EndExchange() {
   const ExchangeKind kind = side_.kind();
   absl::Status drawn;
-  if (images_ != nullptr && runner_.status().ok()) drawn = DrawImages(kind);
+  if (has_images_ && runner_.status().ok()) drawn = DrawImages(kind);
   // Also after a failure: the client's streams wait for what was written.
   if (gpu_ != nullptr) drawn.Update(gpu_->Record());
   const absl::Status& status = runner_.status().ok() ? drawn : runner_.status();
@@ -324,20 +335,22 @@ void EngineHost::Impl::StartAnew(Purpose purpose) {
 
 absl::Status EngineHost::Impl::EndResetAll() {
   absl::Status status = runner_.status();
-  if (status.ok() && images_ != nullptr) {
-    status = images_->DrawAll();
-    if (status.ok()) side_.TagImages(side_.frame_seq());
-  }
+  if (status.ok() && images_ != nullptr) status = images_->DrawAll();
+  if (status.ok() && has_images_) side_.TagImages(side_.frame_seq());
   if (gpu_ != nullptr) status.Update(gpu_->Record());
   if (status.ok()) fresh_at_ = simulation_.changes();
   return status;
 }
 
-// Renders the environments whose observations this exchange has written.
+// Renders the environments whose observations this exchange has written, unless
+// the engine has drawn them itself.
 absl::Status EngineHost::Impl::DrawImages(ExchangeKind kind) {
-  absl::Status status = kind == ExchangeKind::kStep
-                            ? images_->DrawAll()
-                            : images_->DrawFlagged(side_.arrays().resets);
+  absl::Status status;
+  if (images_ != nullptr) {
+    status = kind == ExchangeKind::kStep
+                 ? images_->DrawAll()
+                 : images_->DrawFlagged(side_.arrays().resets);
+  }
   if (status.ok()) side_.TagImages(side_.frame_seq() + 1);
   return status;
 }

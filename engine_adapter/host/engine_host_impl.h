@@ -81,6 +81,7 @@ class EngineHost::Impl {
   absl::Status StartImages(FrameSource* source, uint32_t num_envs);
   absl::Status DrawImages(ExchangeKind kind);
   absl::Status KeepFinal(std::span<const uint32_t> envs);
+  absl::Status KeepFinalImages(std::span<const uint32_t> envs);
   void Serve(EngineEvent event);
   void BeginDueStep();
   void StartWork(Purpose purpose);
@@ -100,8 +101,8 @@ class EngineHost::Impl {
 
   EngineBase* const engine_;
   Engine* synchronous_ = nullptr;  // the same engine; nullptr: it uses Next
-  MethodPort* const methods_;      // the engine's, or nullptr
   Options options_;
+  const bool has_images_;                // of images_, or of the engine itself
   std::shared_ptr<ExportedArrays> gpu_;  // freed after the region's name
   EngineSide side_;
   ExchangeRunner runner_;

@@ -82,6 +82,7 @@ ExchangeRunner::Accumulated::Accumulated(const StepArrays& like)
   arrays.final_obs = all.last(like.obs.size());
   arrays.infos = std::span(doubles).first(like.infos.size());
   arrays.final_infos = std::span(doubles).last(like.infos.size());
+  arrays.images = {};
   std::span<uint8_t>* const flag_arrays[] = {
       &arrays.dones, &arrays.terminateds, &arrays.truncateds, &arrays.resets};
   for (size_t i = 0; i < std::size(flag_arrays); ++i) {
@@ -120,15 +121,18 @@ bool ExchangeRunner::ChangeOthers(const OtherArrays::Change& change) {
 
 void ExchangeRunner::SetTarget(const StepArrays& arrays) {
   target_ = &arrays;
-  work_.reset_io = {
-      .obs = arrays.obs, .infos = arrays.infos, .fields = arrays.fields};
+  work_.reset_io = {.obs = arrays.obs,
+                    .infos = arrays.infos,
+                    .fields = arrays.fields,
+                    .images = arrays.images};
   work_.step_io = {.actions = arrays.actions,
                    .obs = arrays.obs,
                    .rewards = arrays.rewards,
                    .terminateds = arrays.terminateds,
                    .truncateds = arrays.truncateds,
                    .infos = arrays.infos,
-                   .fields = arrays.fields};
+                   .fields = arrays.fields,
+                   .images = arrays.images};
 }
 
 void ExchangeRunner::BeginUnrequestedStep(std::span<const float> actions,

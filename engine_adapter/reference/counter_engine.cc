@@ -68,6 +68,7 @@ CounterEngine::CounterEngine(const Options& options)
                .num_envs = options.num_envs,
                .obs_size = options.obs_size,
                .act_size = options.act_size,
+               .description = {.own_methods = CounterMethods::Methods()},
                .observation_names = ObservationNames(options.obs_size),
                .action_names = ActionNames(options.act_size)}),
       state_(options.num_envs, options.act_size),
@@ -75,6 +76,7 @@ CounterEngine::CounterEngine(const Options& options)
       joints_(&state_, kStepSecs, schema_.action_names),
       scene_(&state_),
       marks_(options.num_envs),
+      methods_(&state_),
       camera_(&state_, &marks_) {
   std::random_device entropy;
   for (CounterState::Env& env : state_.envs) env.random.seed(entropy());

@@ -55,7 +55,8 @@ class CounterEngine final : public Engine {
             .mujoco = &joints_,
             .scene = &scene_,
             .camera = &camera_,
-            .debug = &marks_};
+            .debug = &marks_,
+            .own = &methods_};
   }
   void ClearClientState() override;
   double step_secs() const override;
@@ -71,6 +72,7 @@ class CounterEngine final : public Engine {
   CounterJoints joints_;
   CounterScene scene_;
   DebugCanvas marks_;
+  CounterMethods methods_;
   CounterCamera camera_;  // last: its thread ends first
 };
 

@@ -12,8 +12,8 @@
 #include "absl/strings/str_join.h"
 #include "base/error.h"
 #include "base/quoted.h"
+#include "engine_adapter/contract_fields.h"
 #include "engine_adapter/core/env_random.h"
-#include "flatbuffers/flatbuffers.h"
 
 namespace tandem {
 namespace {
@@ -31,25 +31,6 @@ constexpr std::array<EntityRow, kCameraId> kEntities = {{
 }};
 
 constexpr char kUsedField[] = "pose_position_noise";
-
-// Returns the names of the fields that are neither empty nor 0: FlatBuffers
-// packs no others.
-std::vector<std::string> GivenFields(const rpc::SimulationContractT& contract) {
-  flatbuffers::FlatBufferBuilder packed;
-  packed.Finish(rpc::SimulationContract::Pack(packed, &contract));
-  const auto* const table =
-      flatbuffers::GetRoot<flatbuffers::Table>(packed.GetBufferPointer());
-  const flatbuffers::TypeTable* const type = rpc::SimulationContractTypeTable();
-  std::vector<std::string> given;
-  for (size_t i = 0; i < type->num_elems; ++i) {
-    const auto field =
-        flatbuffers::FieldIndexToOffset(static_cast<flatbuffers::voffset_t>(i));
-    if (table->CheckField(field)) given.emplace_back(type->names[i]);
-  }
-  return given;
-}
-
-bool IsDeviation(float value) { return std::isfinite(value) && value >= 0; }
 
 }  // namespace
 
@@ -159,14 +140,18 @@ absl::StatusOr<std::vector<std::string>> CounterRandomization::SetContract(
     std::span<const uint32_t> envs, const rpc::SimulationContractT* contract,
     std::optional<uint64_t> seed) {
   std::vector<float> noise;  // empty: none
-  std::vector<std::string> fields;
+  std::vector<std::string> unused;
   if (contract != nullptr) {
-    noise = contract->pose_position_noise;
-    fields = GivenFields(*contract);
-    std::erase(fields, kUsedField);
+    TANDEM_ASSIGN_OR_RETURN(const auto fields, ContractFields(*contract));
+    for (const ContractField& field : fields) {
+      if (field.name == absl::string_view(kUsedField)) {
+        noise = field.values;
+      } else {
+        unused.emplace_back(field.name);
+      }
+    }
   }
-  if (!noise.empty() &&
-      (noise.size() != 3 || !std::ranges::all_of(noise, IsDeviation))) {
+  if (!noise.empty() && noise.size() != 3) {
     return MakeError(
         ErrorCode::kInvalidArgument,
         absl::StrCat(kUsedField,
@@ -182,7 +167,22 @@ absl::StatusOr<std::vector<std::string>> CounterRandomization::SetContract(
     own = CounterState::StartNoise{.metres = {noise[0], noise[1], noise[2]},
                                    .random = EnvRandom(first_seed + env)};
   }
-  return fields;
+  return unused;
+}
+
+void CounterMethods::CallOwn(size_t method, std::span<const uint8_t> request,
+                             std::weak_ptr<const void>, Answer answer) {
+  if (method == 0) {
+    return answer(std::vector<uint8_t>(request.begin(), request.end()));
+  }
+  const std::string counts = absl::StrCat(
+      "[",
+      absl::StrJoin(state_->envs, ", ",
+                    [](std::string* out, const CounterState::Env& env) {
+                      absl::StrAppend(out, env.episode_steps);
+                    }),
+      "]");
+  answer(std::vector<uint8_t>(counts.begin(), counts.end()));
 }
 
 }  // namespace tandem

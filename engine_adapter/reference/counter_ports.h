@@ -25,6 +25,7 @@
 #include "absl/strings/string_view.h"
 #include "engine_adapter/engine_ports.h"
 #include "engine_adapter/reference/counter_state.h"
+#include "engine_adapter/task_description.h"
 #include "schema/messages/hazel_rpc_generated.h"
 
 namespace tandem {
@@ -82,7 +83,7 @@ class CounterJoints final : public MujocoPort {
 };
 
 // Contracts with one field that has an effect, pose_position_noise: each
-// episode draws the counter's start. Other fields are not checked.
+// episode draws the counter's start.
 class CounterRandomization final : public RandomizationPort {
  public:
   explicit CounterRandomization(CounterState* state) : state_(state) {}
@@ -93,6 +94,25 @@ class CounterRandomization final : public RandomizationPort {
 
  private:
   CounterState* state_;
+};
+
+// "echo" answers with the request; "counts" with the steps of each environment,
+// as JSON.
+class CounterMethods final : public OwnMethodPort {
+ public:
+  explicit CounterMethods(const CounterState* state) : state_(state) {}
+
+  static std::vector<OwnMethod> Methods() {
+    return {{.name = "echo", .help = "Returns the request."},
+            {.name = "counts",
+             .content_type = "application/json",
+             .help = "Returns each environment's steps of its episode."}};
+  }
+  void CallOwn(size_t method, std::span<const uint8_t> request,
+               std::weak_ptr<const void> wanted, Answer answer) override;
+
+ private:
+  const CounterState* state_;
 };
 
 }  // namespace tandem

@@ -145,6 +145,10 @@ RpcHost::RpcHost(const RpcConfig& config, EngineBase* engine,
   if (ports.debug != nullptr) {
     debug_.emplace(ports.debug, simulation, num_envs);
   }
+  if (ports.own != nullptr) {
+    own_.emplace(ports.own, engine->schema().description.own_methods,
+                 simulation);
+  }
   ServeAll(ports);
 }
 
@@ -170,6 +174,7 @@ void RpcHost::ServeAll(const EnginePorts& ports) {
     CameraService* Camera;
     ViewportService* Viewport;
     DebugService* Debug;
+    OwnService* Own;
   } owners = {&agent_,
               pointer(mujoco_),
               pointer(model_),
@@ -178,7 +183,8 @@ void RpcHost::ServeAll(const EnginePorts& ports) {
               &scene_,
               pointer(camera_),
               pointer(viewport_),
-              pointer(debug_)};
+              pointer(debug_),
+              pointer(own_)};
   constexpr struct {
     Service Agent = Service::kAgent;
     Service Mujoco = Service::kMujoco;
@@ -189,6 +195,7 @@ void RpcHost::ServeAll(const EnginePorts& ports) {
     Service Camera = Service::kCamera;
     Service Viewport = Service::kViewport;
     Service Debug = Service::kDebug;
+    Service Own = Service::kOwn;
   } kSwitches;
   Table all(this);
 #define TANDEM_SERVE(service, method, request, answer, streams) \

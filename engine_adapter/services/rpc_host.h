@@ -33,6 +33,7 @@
 #include "engine_adapter/services/image_services.h"
 #include "engine_adapter/services/model_service.h"
 #include "engine_adapter/services/mujoco_service.h"
+#include "engine_adapter/services/own_service.h"
 #include "engine_adapter/services/scene_service.h"
 #include "schema/layout/attendant_slot.h"
 #include "schema/layout/service.h"
@@ -149,6 +150,7 @@ class RpcHost {
   std::optional<CameraService> camera_;
   std::optional<ViewportService> viewport_;
   std::optional<DebugService> debug_;
+  std::optional<OwnService> own_;
   RpcDispatcher dispatcher_;  // its handlers use all of the above
   Links links_;
   std::array<std::unique_ptr<RpcConnection>, kCallers> callers_;

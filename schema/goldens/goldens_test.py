@@ -73,8 +73,8 @@ def rows_of(file_name: str) -> list[Row]:
     return rows
 
 
-def integers_at(data: bytes, offset: int, size: int, kind: str) -> list[int]:
-    """Reads a field's integers.
+def numbers_at(data: bytes, offset: int, size: int, kind: str) -> list[Any]:
+    """Reads a field's numbers.
 
     Args:
       data: The golden.
@@ -83,11 +83,10 @@ def integers_at(data: bytes, offset: int, size: int, kind: str) -> list[int]:
       kind: The field's type in the listing, such as "u64 atomic[104]".
 
     Returns:
-      The field's integers.
+      The field's numbers.
     """
-    width = {"u8": 1, "u32": 4, "u64": 8}[kind.split("[")[0].split(" ")[0]]
-    code = {1: "B", 4: "I", 8: "Q"}[width]
-    return list(struct.unpack_from(f"<{size // width}{code}", data, offset))
+    code = {"u8": "B", "u32": "I", "u64": "Q", "f64": "d"}[kind.split("[")[0].split(" ")[0]]
+    return list(struct.unpack_from(f"<{size // struct.calcsize(code)}{code}", data, offset))
 
 
 @pytest.mark.parametrize(("offset", "form", "name", "value"), PROMISED)
@@ -132,13 +131,13 @@ def test_listing_covers_every_byte_correctly(file_name: str, data: bytes) -> Non
         if kind.startswith("char"):
             assert value == '"' + field.rstrip(b"\0").decode("ascii") + '"', name
             continue
-        integers = integers_at(data, offset, size, kind)
+        numbers = numbers_at(data, offset, size, kind)
         if name == "reserved":
-            assert value == "0" and not any(integers)
-        elif len(integers) == 1:
-            assert value == str(integers[0]), name
+            assert value == "0" and not any(numbers)
+        elif len(numbers) == 1:
+            assert value == (f"{numbers[0]:g}" if kind.startswith("f64") else str(numbers[0])), name
         else:
-            assert value == f"{integers[0]}, {integers[1]} .. {integers[-1]}", name
+            assert value == f"{numbers[0]}, {numbers[1]} .. {numbers[-1]}", name
     assert end == len(data)
 
 
@@ -350,7 +349,7 @@ def test_checksum_covers_the_constant_bytes() -> None:
 def test_sections_are_aligned_within_the_region_and_disjoint() -> None:
     """The sample passes the checks that a client makes before it uses a region."""
     fields = {
-        name: integers_at(HEADER, offset, size, kind)[0]
+        name: numbers_at(HEADER, offset, size, kind)[0]
         for offset, size, kind, name, _, _ in rows_of("lrbc_v1.bin")
         if not kind.startswith("char")
     }

@@ -24,11 +24,13 @@ enum class Service : uint8_t {
   kCamera,
   kViewport,
   kDebug,
+  kOwn,  // methods that an engine defines itself
 };
 
 // The names for users.
-inline constexpr std::array kServiceNames = {
-    "agent", "mujoco", "telemetry", "scene", "camera", "viewport", "debug"};
+inline constexpr std::array kServiceNames = {"agent", "mujoco", "telemetry",
+                                             "scene", "camera", "viewport",
+                                             "debug", "own"};
 inline constexpr size_t kServices = kServiceNames.size();
 
 constexpr uint32_t BitOf(Service service) {

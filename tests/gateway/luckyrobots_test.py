@@ -1,6 +1,7 @@
 """Programs written for LuckyEngine, by the package luckyrobots 0.5.0, train on an engine of Tandem."""
 
 import asyncio
+from pathlib import Path
 from typing import Any
 
 import grpc
@@ -162,6 +163,32 @@ def test_a_client_reads_and_changes_the_scene() -> None:
         assert list(client.step(actions=[0.0] * 6).actions) == [0, 0, 0.5, 0, 0, 0]
         assert not client.get_camera_config("track").found
         assert not client.set_camera_config("track", None).ok
+        client.close()
+
+
+def test_an_engine_of_the_sdk_has_telemetry_cameras_and_contracts(tmp_path: Path) -> None:
+    """One in C#: sdk/csharp/testing/ServicesServer.cs."""
+    name, server = unique_name(), tmp_path / "server"
+    library = Path("sdk/libtandem.so.1").absolute().parent
+    server.write_text(
+        f"#!/bin/sh\nexport LD_LIBRARY_PATH='{library}' MONO_DISABLE_SHARED_AREA=1\n"
+        f"exec mono '{Path('sdk/csharp/Checks.exe').absolute()}' Server \"$@\"\n",
+        encoding="utf-8",
+    )
+    server.chmod(0o755)
+    with launch_engine(server=server, name=name), Gateway(name) as gateway:
+        client = _client(gateway)
+        assert client.get_telemetry_schema()["nu"] == 2
+        assert len(_first(client.stream_telemetry()).observation_qpos) == 2
+        assert [camera["name"] for camera in client.list_cameras()] == ["front", "rear"]
+        frame = _first(client.stream_camera(name="rear", width=8, height=6))
+        assert (frame.width, frame.height, frame.channels) == (8, 6, 4)
+        assert [entity["name"] for entity in client.list_entities()] == ["cart", "front"]
+        terrain = {"terrain_type": "ice"}  # which this engine expects
+        contract = agent_pb2.SimulationContract(friction_range=[2, 2], mass_scale_range=[1, 2], **terrain)
+        answer = client.agent.ResetAgent(agent_pb2.ResetAgentRequest(simulation_contract=contract))
+        assert answer.success and "mass_scale_range" in answer.message and "friction_range" not in answer.message
+        assert len(client.step(actions=[0.5]).observation) == 1
         client.close()
 
 

@@ -8,6 +8,7 @@ from tandem.services.contract import SimulationContract, UnusedContractFields
 from tandem.services.debug import Debug, DebugArrow, DebugLine, DebugVelocityCommand
 from tandem.services.images import CameraKind, Image
 from tandem.services.mujoco import ControlsSent, JointState, Mujoco, MujocoInfo
+from tandem.services.own import Own
 from tandem.services.scene import Entity, Scene, SceneInfo, SimulationMode, Transform
 from tandem.services.service_info import ServiceInfo
 from tandem.services.streams import Stream
@@ -31,6 +32,7 @@ __all__ = [
     "MethodId",
     "Mujoco",
     "MujocoInfo",
+    "Own",
     "Scene",
     "SceneInfo",
     "Service",

@@ -9,6 +9,7 @@ from tandem.services.caller import Caller, EnvIds
 from tandem.services.camera import Camera
 from tandem.services.debug import Debug
 from tandem.services.mujoco import Mujoco
+from tandem.services.own import Own
 from tandem.services.scene import Scene
 from tandem.services.service_info import ServiceInfo, ask_services
 from tandem.services.telemetry import Telemetry
@@ -26,7 +27,7 @@ class EngineServices:
         self._caller = caller = Caller(native)
         self.agent, self.mujoco, self.telemetry = Agent(caller), Mujoco(caller), Telemetry(caller)
         self.scene, self.camera, self.viewport = Scene(caller), Camera(caller), Viewport(caller)
-        self.debug = Debug(caller)
+        self.debug, self.own = Debug(caller), Own(caller)
 
     def services(self, *, timeout: float | None = None) -> dict[str, ServiceInfo]:
         """Returns the engine's services by name, such as "camera".
@@ -57,6 +58,10 @@ class EngineServices:
         """
         fields = {"name": text("name", name, "; nothing was sent"), "enabled": flag("enabled", enabled)}
         self._caller.call(MethodId.SetService, timeout, **fields)
+
+    def call(self, name: str, data: bytes = b"", *, timeout: float | None = None) -> bytes:
+        """Calls `own.call`."""
+        return self.own.call(name, data, timeout=timeout)
 
     @overload
     def get_schema(self, env_ids: None = None, *, timeout: float | None = None) -> AgentSchema: ...

@@ -13,7 +13,7 @@ class ServiceInfo:
     """One service of an engine.
 
     Attributes:
-      name: "agent", "mujoco", "telemetry", "scene", "camera", "viewport" or "debug".
+      name: "agent", "mujoco", "telemetry", "scene", "camera", "viewport", "debug" or "own".
       enabled: False: switched off, or the engine does not have it.
       methods: The methods that may be called now.
       max_fps: Most items a second of its streams, such as 0.5; 0: it has no streams.

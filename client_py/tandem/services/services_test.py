@@ -25,9 +25,9 @@ def shared() -> Iterator[tandem.SharedMemoryClient]:
 
 
 def test_services_are_named_with_their_methods(shared: tandem.SharedMemoryClient) -> None:
-    """All seven services are listed."""
+    """All services are listed."""
     services = shared.services()
-    assert {"agent", "mujoco", "telemetry", "scene", "camera", "viewport", "debug"} <= services.keys()
+    assert {"agent", "mujoco", "telemetry", "scene", "camera", "viewport", "debug", "own"} <= services.keys()
     agent = services["agent"]
     assert agent.enabled and agent.methods == {
         tandem.services.MethodId.GetAgentSchema,

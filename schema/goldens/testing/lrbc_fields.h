@@ -8,6 +8,8 @@
 // A field is FIELD(name, writer, meaning) or RESERVED(name). goldens_test fails
 // if the tables omit a byte or contain one twice.
 //
+// Length: one table of all fields.
+//
 //   #define FIELD(name, writer, meaning) ...
 //   #define RESERVED(name) ...
 //   TANDEM_LRBC_FIELDS(FIELD, RESERVED)

@@ -544,6 +544,17 @@ void AddDebug(Collection& all) {
   all.Add(MethodId::Draw, drawn);
 }
 
+void AddOwn(Collection& all) {
+  CallOwnRequestT call;
+  call.name = "set_weather";
+  call.data = {0x7B, 0x7D};
+  all.Add(MethodId::CallOwn, call);
+
+  CallOwnResponseT answer;
+  answer.data = {1, 2, 3};
+  all.Add(MethodId::CallOwn, answer);
+}
+
 void AddControl(Collection& all) {
   CancelStreamRequestT cancel;
   cancel.correlation_id = 0xABCD'0000'0000'0009U;
@@ -590,7 +601,8 @@ std::vector<RpcSample> RpcSamples() {
   AddViewport(all);
   AddDebug(all);
   AddControl(all);
-  AddModel(all);  // last: the order decides the correlation ids
+  AddModel(all);  // the order decides the correlation ids
+  AddOwn(all);
   return std::move(all).Take();
 }
 
