@@ -12,7 +12,7 @@ namespace Tandem
     public sealed class AgentBatch
     {
         /// <summary>Makes the arrays of `count` agents.</summary>
-        public AgentBatch(int count, int stateSize, int actionSize)
+        public AgentBatch(int count, int stateSize, int actionSize, int infoSize = 0)
         {
             Count = count;
             StateBuffer = new float[count * stateSize];
@@ -20,6 +20,8 @@ namespace Tandem
             Rewards = new float[count];
             Dones = new byte[count];
             Truncateds = new byte[count];
+            Infos = new double[count * infoSize];
+            Contracts = new Contract[count];
         }
 
         /// <summary>The number of agents.</summary>
@@ -34,8 +36,13 @@ namespace Tandem
         public byte[] Dones { get; private set; }
         /// <summary>Truncations, [Count]: 0 or 1.</summary>
         public byte[] Truncateds { get; private set; }
+        /// <summary>Infos, [Count * infoSize], which the agents write in steps and resets.</summary>
+        public double[] Infos { get; private set; }
+        /// <summary>The contract of each agent's last reset, [Count]; null: the task's own physics.
+        /// ExternalAgentRegistry sets it before ResetAgent.</summary>
+        public Contract[] Contracts { get; private set; }
 
-        /// <summary>Starts new episodes, and writes the agents' rows of StateBuffer.</summary>
+        /// <summary>Starts new episodes by Contracts, and writes the agents' rows of StateBuffer and Infos.</summary>
         public Action<ResetRequest> ResetAgent { get; set; }
     }
 }

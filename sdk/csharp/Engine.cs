@@ -7,8 +7,9 @@
 // | working  | Next (it returns only calls), Done             | idle after Done                       |
 // | disposed | Dispose; the rest throws ObjectDisposedException | disposed                            |
 //
-// Answer, Refuse, Array, Status, Enable and Stop are legal in all states but the last, and in the callback.
-// Threads: one at a time, except Array, Status, Enable, Stop, IsStopping and Dispose: any, at any time.
+// Answer, Refuse, Drawn, Array, Status, Enable and Stop are legal in all states but the last, and in the callback.
+// Threads: one at a time, except Array, GpuArray, Drawn, RefuseDraw, Status, Enable, Stop, IsStopping and Dispose: any,
+// at any time.
 // Blocking: Run; Next up to its timeout; nothing else.
 //
 //   using (Engine engine = Engine.Create(config))
@@ -28,11 +29,12 @@ namespace Tandem
     public delegate void WorkHandler(Work work);
 
     /// <summary>The functions of tandem.h for engines, as an object.</summary>
-    public sealed unsafe class Engine : IDisposable, IRegionOwner
+    public sealed unsafe class Engine : IDisposable, IRegionOwner, IServedEngine
     {
         private readonly TandemHandle _handle;
         private readonly WorkHandler _work;
         private readonly Action<string> _log;
+        private readonly EngineServices _services;
         private EngineArrays _arrays;
 
         /// <summary>Makes an engine and its region. The first work resets every environment; then clients can attach.
@@ -48,14 +50,15 @@ namespace Tandem
         {
             _work = work;
             _log = log;
-            // Weak: the callbacks come only inside of Run and Poll, which keep this object alive.
+            _services = config.EngineServices?.Copy();
+            // Weak: the calls come only inside of Next, Run and Poll, which keep this object alive.
             GCHandle self = GCHandle.Alloc(this, GCHandleType.Weak);
             try
             {
                 using (var memory = new UnmanagedMemory())
                 {
                     tandem_engine_options options = default(tandem_engine_options);
-                    config.Fill(&options, memory);
+                    config.Fill(&options, memory, (void*)GCHandle.ToIntPtr(self));
                     tandem_callbacks callbacks = EngineCallbacks.For(self, log != null);
                     IntPtr engine;
                     TandemException.Check(
@@ -95,6 +98,9 @@ namespace Tandem
 
         internal EngineArrays Arrays => _arrays;
 
+        Engine IServedEngine.Engine => this;
+        EngineServices IServedEngine.Services => _services;
+
         int IRegionOwner.MappingNumber
         {
             get
@@ -104,13 +110,31 @@ namespace Tandem
             }
         }
 
-        /// <summary>Finds an array: "obs", "actions", "rewards", "terminateds", "truncateds", "infos".</summary>
+        /// <summary>Finds an array: "obs", "actions", "rewards", "terminateds", "truncateds", "infos", "images", and
+        /// the fields by their names.</summary>
         public RegionArray Array(string name)
         {
             tandem_array array = default(tandem_array);
             array.struct_size = (uint)sizeof(tandem_array);
             TandemException.Check(Native.tandem_engine_array(_handle, Utf8.Bytes(name), &array));
             return new RegionArray(name, ref array, this);
+        }
+
+        /// <summary>Finds an array on the GPU: "obs", "rewards", "images", or a field's name. Unsupported: the engine
+        /// has none, or the driver is missing: the text says so.</summary>
+        public GpuArray GpuArray(string name)
+        {
+            tandem_array array = default(tandem_array);
+            array.struct_size = (uint)sizeof(tandem_array);
+            TandemException.Check(Native.tandem_engine_gpu_array(_handle, Utf8.Bytes(name), &array));
+            return new GpuArray(ref array);
+        }
+
+        /// <summary>The CUDA stream on which the engine writes these arrays, a cudaStream_t; clients wait for what is
+        /// on it when a step is done. Zero: the legacy default stream. Unsupported: as GpuArray.</summary>
+        public void SetGpuStream(IntPtr stream)
+        {
+            TandemException.Check(Native.tandem_engine_gpu_stream(_handle, stream));
         }
 
         /// <summary>With a callback: serves clients until Stop. Errors: that of the first reset, or of the region's
@@ -137,6 +161,7 @@ namespace Tandem
             tandem_work work = default(tandem_work);
             work.struct_size = (uint)sizeof(tandem_work);
             TandemException.Check(Native.tandem_engine_next(_handle, timeoutSecs, &work));
+            GC.KeepAlive(this);
             return new Work(work, _arrays);
         }
 
@@ -147,15 +172,17 @@ namespace Tandem
             TandemException.Check(Native.tandem_engine_done(_handle, Utf8.Bytes(failure)));
         }
 
-        /// <summary>Answers a Call with an Envelope that has the method's answer. Errors: InvalidArgument (no such
-        /// Envelope; the call is unanswered), NoStepPending (it was answered or cancelled, or its caller has left),
-        /// ConcurrentUse (another thread is inside a call, such as Run: post the answer to a loop of your own with Next
-        /// or Poll).</summary>
+        /// <summary>Answers a Call with an Envelope that has the method's answer; of an OwnMethod, with the answer's
+        /// bytes. Errors: InvalidArgument (no such Envelope; the call is unanswered), NoStepPending (it was answered or
+        /// cancelled, or its caller has left), ConcurrentUse (another thread is inside a call, such as Run: post the
+        /// answer to a loop of your own with Next or Poll).</summary>
         public void Answer(ulong call, ReadOnlySpan<byte> envelope)
         {
+            byte none = 0;  // an empty span may have no address
             fixed (byte* bytes = &MemoryMarshal.GetReference(envelope))
             {
-                TandemException.Check(Native.tandem_engine_answer(_handle, call, bytes, (ulong)envelope.Length));
+                TandemException.Check(Native.tandem_engine_answer(
+                    _handle, call, envelope.IsEmpty ? &none : bytes, (ulong)envelope.Length));
             }
         }
 
@@ -163,6 +190,52 @@ namespace Tandem
         public void Refuse(ulong call, ErrorCode code, string text)
         {
             TandemException.Check(Native.tandem_engine_refuse(_handle, call, (int)code, Utf8.Bytes(text ?? "")));
+        }
+
+        /// <summary>Answers a Draw with an image of its size; copies it. `stride`: bytes from a row to the next one in
+        /// memory; 0: rows without gaps. `bottomUp`: the lowest row is first in memory. false: no caller waits for it,
+        /// or it was answered. InvalidArgument: another size or kind; the draw is unanswered.</summary>
+        public bool Drawn(DrawRequest draw, ReadOnlySpan<byte> pixels, PixelFormat format = PixelFormat.Rgb8,
+            int stride = 0, bool bottomUp = false)
+        {
+            long tight = (long)draw.Width * (format == PixelFormat.Rgb8 ? 3 : 4);
+            long row = stride == 0 ? tight : stride, lowest = row * (draw.Height - 1);
+            if (row < tight || pixels.Length < lowest + tight)
+            {
+                throw new TandemException(ErrorCode.InvalidArgument, "pixels: expected " + draw.Width + "x"
+                    + draw.Height + " of " + format + ", " + tight * draw.Height + " bytes without gaps, found "
+                    + pixels.Length + " bytes with rows of " + row + "; the draw is unanswered");
+            }
+            fixed (byte* first = &MemoryMarshal.GetReference(pixels))
+            {
+                tandem_image image = default(tandem_image);
+                image.struct_size = (uint)sizeof(tandem_image);
+                image.format = (uint)format;
+                image.width = (uint)draw.Width;
+                image.height = (uint)draw.Height;
+                image.data = bottomUp ? first + lowest : first;
+                image.stride = bottomUp ? -row : row;
+                return WasWanted(Native.tandem_engine_drawn(_handle, draw.Number, &image));
+            }
+        }
+
+        /// <summary>The same with distances in metres, the top row first; infinity: nothing there.</summary>
+        public bool Drawn(DrawRequest draw, ReadOnlySpan<float> metres)
+        {
+            return Drawn(draw, MemoryMarshal.AsBytes(metres), PixelFormat.Depth32F);
+        }
+
+        /// <summary>Answers a Draw with an error and its text. false: as Drawn.</summary>
+        public bool RefuseDraw(DrawRequest draw, ErrorCode code, string text)
+        {
+            return WasWanted(Native.tandem_engine_refuse(_handle, draw.Number, (int)code, Utf8.Bytes(text ?? "")));
+        }
+
+        private static bool WasWanted(int code)
+        {
+            if (code == (int)ErrorCode.NoStepPending) return false;
+            TandemException.Check(code);
+            return true;
         }
 
         /// <summary>Ends Run and Next's wait; then there is no more work.</summary>
@@ -221,16 +294,15 @@ namespace Tandem
 
         internal void Logged(string line) => _log(line);
 
-        private int Fail(tandem_work* work, Exception error)
+        // The same for an error. `work` is null in a function of the services.
+        internal int Fail(tandem_work* work, Exception error)
         {
             try
             {
-                byte[] text = Utf8.Bytes(TextOf(error).Replace('\0', ' '));
-                if (work->kind == (uint)WorkKind.Call)
+                byte[] text = Utf8.Bytes(TextOf(error));
+                if (work != null && (work->kind == (uint)WorkKind.Call || work->kind == (uint)WorkKind.Draw))
                 {
-                    var known = error as TandemException;
-                    int code = (int)(known != null && known.Code != ErrorCode.Ok ? known.Code : ErrorCode.EngineFailed);
-                    Native.tandem_engine_refuse(_handle, work->call, code, text);
+                    Native.tandem_engine_refuse(_handle, work->call, (int)CodeOf(error), text);
                 }
                 else
                 {
@@ -246,7 +318,13 @@ namespace Tandem
         internal static string TextOf(Exception error)
         {
             var known = error as TandemException;
-            return known != null ? known.Text : error.GetType().Name + ": " + error.Message;
+            return (known != null ? known.Text : error.GetType().Name + ": " + error.Message).Replace('\0', ' ');
+        }
+
+        internal static ErrorCode CodeOf(Exception error)
+        {
+            var known = error as TandemException;
+            return known != null && known.Code != ErrorCode.Ok ? known.Code : ErrorCode.EngineFailed;
         }
     }
 }

@@ -1,7 +1,8 @@
-// EngineCallbacks: the functions that the library calls for an Engine with a callback.
+// EngineCallbacks: the functions that the library calls for an Engine with a callback, or an EngineServer.
 //
 // Lifetime: static delegates, which exist until the AppDomain ends, so a pointer to them is never stale. Their first
-// argument is a weak GCHandle of the Engine, which is freed after the engine's end.
+// argument is a GCHandle of an IServedEngine, which is freed after the engine's end. That of an Engine is weak: the
+// calls come only inside of its methods, which keep it alive.
 // Exceptions: none leaves these functions; the library has no frames for them.
 
 using System;
@@ -27,12 +28,14 @@ namespace Tandem
         private static readonly WorkFunction s_work = OnWork;
         private static readonly LogFunction s_log = OnLog;
 
+        internal static void* Work => (void*)Marshal.GetFunctionPointerForDelegate(s_work);
+
         internal static tandem_callbacks For(GCHandle engine, bool log)
         {
             tandem_callbacks callbacks = default(tandem_callbacks);
             callbacks.struct_size = (uint)sizeof(tandem_callbacks);
             callbacks.user = (void*)GCHandle.ToIntPtr(engine);
-            callbacks.work = (void*)Marshal.GetFunctionPointerForDelegate(s_work);
+            callbacks.work = Work;
             if (log) callbacks.log = (void*)Marshal.GetFunctionPointerForDelegate(s_log);
             return callbacks;
         }
@@ -42,8 +45,7 @@ namespace Tandem
         {
             try
             {
-                var engine = (Engine)GCHandle.FromIntPtr(user).Target;
-                return engine == null ? 1 : engine.Called(work);
+                return ((IServedEngine)GCHandle.FromIntPtr(user).Target).Engine.Called(work);
             }
             catch (Exception)
             {

@@ -1,11 +1,11 @@
 // EngineServer: an engine as a program, as tandem.launch_engine starts it. The base class of such an engine.
 //
-// Data flow: command line -> tandem_serve -> Prepare -> Loop -> OnReset, OnStep, the dispatcher's handlers -> exit
-// code.
+// Data flow: command line -> tandem_serve -> Prepare -> Loop -> OnReset, OnStep, OnDraw, the methods of services, the
+// dispatcher's handlers -> exit code.
 // Order: AddFlag and Dispatcher.Register, then Serve, once in a process. Serve calls Prepare, then Loop.
 // Threads: all methods are called by the thread that calls Serve.
 // Exceptions: in Prepare: the server ends with exit code 2 and the text. In OnReset, OnStep: the client gets
-// EngineFailed. In a handler: its caller gets an error. In Loop: exit code 1.
+// EngineFailed. In a handler, OnDraw or a method of a service: its caller gets an error. In Loop: exit code 1.
 //
 //   static int Main(string[] args) { return new MyEngine().Serve(args, "What this engine is."); }
 
@@ -35,33 +35,36 @@ namespace Tandem
     }
 
     /// <summary>An engine as a program, as tandem.launch_engine starts it.</summary>
-    public abstract unsafe class EngineServer
+    public abstract unsafe class EngineServer : IServedEngine
     {
         [UnmanagedFunctionPointer(CallingConvention.Cdecl)]
         private delegate byte* PrepareFunction(IntPtr user, tandem_engine_options* options);
-
-        [UnmanagedFunctionPointer(CallingConvention.Cdecl)]
-        private delegate int WorkFunction(IntPtr user, tandem_work* work);
 
         [UnmanagedFunctionPointer(CallingConvention.Cdecl)]
         private delegate void LoopFunction(IntPtr user, IntPtr engine);
 
         // Static: pointers to them are never stale.
         private static readonly PrepareFunction s_prepare = OnPrepare;
-        private static readonly WorkFunction s_work = OnWork;
         private static readonly LoopFunction s_loop = OnLoop;
 
         private readonly List<Flag> _flags = new List<Flag>();
         private readonly UnmanagedMemory _memory = new UnmanagedMemory();
         private tandem_flag* _nativeFlags;
-        private Engine _engine;
+        private EngineServices _services;
         private Exception _loopError;
 
-        /// <summary>The handlers of the engine's own RPCs.</summary>
+        /// <summary>The handlers of the engine's own RPCs, and of its own methods.</summary>
         protected RpcDispatcher Dispatcher { get; } = new RpcDispatcher();
 
-        /// <summary>Sets ObsSize, ActSize and, if it wants, Task, Description and StepSecs. NumEnvs is set; the other
-        /// properties have no effect. The flags have their values.</summary>
+        /// <summary>The engine, in Loop and what it calls; else null.</summary>
+        protected Engine Engine { get; private set; }
+
+        Engine IServedEngine.Engine => Engine;
+        EngineServices IServedEngine.Services => _services;
+
+        /// <summary>Sets ObsSize and ActSize, or Fields, and, if it wants, Task, Description, StepSecs, EngineServices,
+        /// Gpu, ImageWidth and ImageHeight. NumEnvs is set, and EngineServices is empty; the other properties have no
+        /// effect. The flags have their values.</summary>
         protected abstract void Prepare(SharedMemoryConfig config);
         /// <summary>Resets the environments of `work`, and writes their observations.</summary>
         protected abstract void OnReset(Work work);
@@ -70,6 +73,27 @@ namespace Tandem
 
         /// <summary>Undoes what the last client's RPCs have changed.</summary>
         protected virtual void OnClear() { }
+
+        /// <summary>Draws the image, and answers by Engine.Drawn: now, or later in any thread.</summary>
+        protected virtual void OnDraw(DrawRequest draw)
+        {
+            Engine.RefuseDraw(draw, ErrorCode.Unsupported, "this engine does not draw");
+        }
+
+        // The functions of EngineServices. A service is available if the engine overrides its method.
+
+        /// <summary>As EngineServices.Transform.</summary>
+        protected virtual EntityTransform OnTransform(int env, int entity) => null;
+        /// <summary>As EngineServices.Move.</summary>
+        protected virtual void OnMove(int env, int entity, EntityTransform transform) { }
+        /// <summary>As EngineServices.Joints.</summary>
+        protected virtual void OnJoints(int env, Span<float> positions, Span<float> velocities) { }
+        /// <summary>As EngineServices.Controls.</summary>
+        protected virtual void OnControls(int env, Span<float> controls) { }
+        /// <summary>As EngineServices.SetControl.</summary>
+        protected virtual void OnSetControl(int env, int actuator, float value) { }
+        /// <summary>As EngineServices.ShowMarks.</summary>
+        protected virtual void OnShowMarks(int env, Mark[] marks) { }
 
         /// <summary>Serves until engine.IsStopping. An engine with a loop of its own overrides it:
         /// SharedMemoryTransport.Over(engine).</summary>
@@ -106,7 +130,7 @@ namespace Tandem
                 server.usage = _memory.Text(usage);
                 server.user = (void*)GCHandle.ToIntPtr(self);
                 server.prepare = (void*)Marshal.GetFunctionPointerForDelegate(s_prepare);
-                server.work = (void*)Marshal.GetFunctionPointerForDelegate(s_work);
+                server.work = EngineCallbacks.Work;
                 server.loop = (void*)Marshal.GetFunctionPointerForDelegate(s_loop);
                 byte** argv = (byte**)_memory.Allocate((args.Length + 2) * sizeof(byte*));
                 argv[0] = _memory.Text(GetType().Name);
@@ -144,15 +168,21 @@ namespace Tandem
             {
                 self = (EngineServer)GCHandle.FromIntPtr(user).Target;
                 for (int i = 0; i < self._flags.Count; ++i) self._flags[i].Value = *self._nativeFlags[i].value;
-                var config = new SharedMemoryConfig { NumEnvs = checked((int)options->num_envs) };
+                var config = new SharedMemoryConfig
+                {
+                    NumEnvs = checked((int)options->num_envs),
+                    EngineServices = new EngineServices()
+                };
                 self.Prepare(config);
                 config.Methods = self.Dispatcher.Methods;
-                config.Fill(options, self._memory);
+                config.OwnMethods = self.Dispatcher.OwnMethods;
+                config.EngineServices = self._services = self.WithMethods(config.EngineServices);
+                config.Fill(options, self._memory, (void*)user);
                 return null;
             }
             catch (Exception e)
             {
-                return self._memory.Text(Engine.TextOf(e).Replace('\0', ' '));
+                return self._memory.Text(Engine.TextOf(e));
             }
         }
 
@@ -163,7 +193,7 @@ namespace Tandem
             try
             {
                 self = (EngineServer)GCHandle.FromIntPtr(user).Target;
-                using (self._engine = new Engine(handle, self.Do)) self.Loop(self._engine);
+                using (self.Engine = new Engine(handle, self.Do)) self.Loop(self.Engine);
             }
             catch (Exception e)
             {
@@ -171,17 +201,23 @@ namespace Tandem
             }
         }
 
-        [MonoPInvokeCallback(typeof(WorkFunction))]
-        private static int OnWork(IntPtr user, tandem_work* work)
+        // A copy of the services, with the overridden methods as those functions that are not set.
+        private EngineServices WithMethods(EngineServices given)
         {
-            try
-            {
-                return ((EngineServer)GCHandle.FromIntPtr(user).Target)._engine.Called(work);
-            }
-            catch (Exception)
-            {
-                return 1;
-            }
+            EngineServices services = given == null ? new EngineServices() : given.Copy();
+            services.Transform = services.Transform ?? Overridden<Func<int, int, EntityTransform>>(OnTransform);
+            services.Move = services.Move ?? Overridden<Action<int, int, EntityTransform>>(OnMove);
+            services.Joints = services.Joints ?? Overridden<JointsReader>(OnJoints);
+            services.Controls = services.Controls ?? Overridden<ControlsReader>(OnControls);
+            services.SetControl = services.SetControl ?? Overridden<Action<int, int, float>>(OnSetControl);
+            services.ShowMarks = services.ShowMarks ?? Overridden<Action<int, Mark[]>>(OnShowMarks);
+            return services;
+        }
+
+        // null for a method of this class itself.
+        private static T Overridden<T>(T method) where T : class
+        {
+            return ((Delegate)(object)method).Method.DeclaringType == typeof(EngineServer) ? null : method;
         }
 
         private void Do(Work work)
@@ -195,10 +231,13 @@ namespace Tandem
                     OnStep(work);
                     break;
                 case WorkKind.Call:
-                    Dispatcher.Answer(_engine, work);
+                    Dispatcher.Answer(Engine, work);
                     break;
                 case WorkKind.Clear:
                     OnClear();
+                    break;
+                case WorkKind.Draw:
+                    OnDraw(work.Draw);
                     break;
             }
         }

@@ -1,4 +1,5 @@
-// Data flow: WaitAndApplyExternalActions: client -> ActionBuffer; PublishState: StateBuffer, Rewards, Dones -> client.
+// Data flow: WaitAndApplyExternalActions: client -> ActionBuffer, Contracts; PublishState: StateBuffer, Rewards, Dones,
+// Infos -> client.
 // Both use SharedMemoryTransport.Instance, and have no effect without one.
 // Threads: the engine's.
 //
@@ -6,6 +7,8 @@
 //     Simulate(SharedMemoryTransport.Instance.PendingEnvs, batch);
 //     ExternalAgentRegistry.PublishState(batch);
 //   }
+
+using System;
 
 namespace Tandem
 {
@@ -26,10 +29,7 @@ namespace Tandem
             {
                 if (!transport.WaitForAction(transport.FrameSeq + 1, timeoutSecs)) return false;
                 if (transport.PendingKind == WorkKind.Step) break;
-                if (batch.ResetAgent != null)
-                {
-                    foreach (ResetRequest reset in transport.PendingWork.Resets) batch.ResetAgent(reset);
-                }
+                Reset(transport.PendingWork, batch);
                 PublishState(batch);
             }
             transport.ReadActions(batch.ActionBuffer);
@@ -46,8 +46,25 @@ namespace Tandem
             transport.WriteRewards(batch.Rewards);
             transport.WriteDones(batch.Dones);
             transport.WriteTruncateds(batch.Truncateds);
+            if (batch.Infos.Length > 0) transport.WriteArray<double>("infos", batch.Infos);
             Gate.Close();
             transport.IncrementFrameSeq();
+        }
+
+        private static void Reset(Work work, AgentBatch batch)
+        {
+            ResetRequest[] resets = work.Resets.ToArray();
+            for (int i = 0; i < resets.Length; ++i)
+            {
+                ResetRequest reset = resets[i];
+                if (reset.Env >= batch.Count)
+                {
+                    throw new ArgumentException("expected a batch with an agent for each environment, found "
+                        + batch.Count + " agents and environment " + reset.Env);
+                }
+                batch.Contracts[reset.Env] = work.ContractAt(i);
+                batch.ResetAgent?.Invoke(reset);
+            }
         }
     }
 }

@@ -12,9 +12,10 @@ namespace Tandem
     {
         private const string Library = "libtandem.so.1";
         private const CallingConvention C = CallingConvention.Cdecl;
-        private const uint AbiMajor = 1;
+        private const uint AbiMajor = 1, AbiMinor = 3;
 
-        // Throws if the library is not found, or has another major version than this assembly.
+        // Throws if the library is not found, or has another major version than this assembly, or an earlier minor
+        // one.
         internal static void CheckVersion()
         {
             uint found;
@@ -28,10 +29,11 @@ namespace Tandem
                     + "loadable one; set LD_LIBRARY_PATH to the SDK's folder lib, or copy the library beside "
                     + "Tandem.dll (" + e.Message + ")");
             }
-            if (found >> 16 != AbiMajor)
+            if (found >> 16 != AbiMajor || (found & 0xFFFF) < AbiMinor)
             {
-                throw new TandemException(ErrorCode.Unsupported, Library + ": expected version " + AbiMajor
-                    + " of its interface, found " + (found >> 16) + "; install the library of this assembly");
+                throw new TandemException(ErrorCode.Unsupported, Library + ": expected version " + AbiMajor + "."
+                    + AbiMinor + " of its interface, or a later minor one, found " + (found >> 16) + "."
+                    + (found & 0xFFFF) + "; install the library of this assembly");
             }
         }
 
@@ -60,6 +62,12 @@ namespace Tandem
         internal static extern int tandem_engine_array(TandemHandle engine, byte[] name, tandem_array* array);
 
         [DllImport(Library, CallingConvention = C)]
+        internal static extern int tandem_engine_gpu_array(TandemHandle engine, byte[] name, tandem_array* array);
+
+        [DllImport(Library, CallingConvention = C)]
+        internal static extern int tandem_engine_gpu_stream(TandemHandle engine, IntPtr stream);
+
+        [DllImport(Library, CallingConvention = C)]
         internal static extern int tandem_engine_run(TandemHandle engine);
 
         [DllImport(Library, CallingConvention = C)]
@@ -79,6 +87,9 @@ namespace Tandem
 
         [DllImport(Library, CallingConvention = C)]
         internal static extern int tandem_engine_refuse(TandemHandle engine, ulong call, int code, byte[] text);
+
+        [DllImport(Library, CallingConvention = C)]
+        internal static extern int tandem_engine_drawn(TandemHandle engine, ulong call, tandem_image* image);
 
         [DllImport(Library, CallingConvention = C)]
         internal static extern int tandem_engine_stop(TandemHandle engine);
@@ -106,6 +117,10 @@ namespace Tandem
         [DllImport(Library, CallingConvention = C)]
         internal static extern int tandem_rpc_call(
             IntPtr rpc, byte* envelope, ulong size, double timeoutSecs, out IntPtr answer, out ulong answerSize);
+
+        [DllImport(Library, CallingConvention = C)]
+        internal static extern int tandem_rpc_call_own(IntPtr rpc, byte[] name, byte* request, ulong size,
+            double timeoutSecs, out IntPtr answer, out ulong answerSize);
 
         [DllImport(Library, CallingConvention = C)]
         internal static extern int tandem_rpc_open(IntPtr rpc, byte* envelope, ulong size, out ulong stream);

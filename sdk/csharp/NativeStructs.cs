@@ -34,6 +34,9 @@ namespace Tandem
         public ulong call;
         public byte* envelope;
         public ulong envelope_size;
+        public byte* name;
+        public tandem_draw* draw;
+        public tandem_contract** contracts;
     }
 
     internal unsafe struct tandem_callbacks
@@ -64,6 +67,113 @@ namespace Tandem
         public byte* stream_hz;
         public uint rpc_ring_kib;
         public uint reserved_2;
+        public tandem_field* fields;
+        public uint field_count, image_width, image_height, image_slot_kib;
+        public tandem_services* services;
+        public tandem_gpu* gpu;
+        public tandem_frames* frames;
+    }
+
+    internal unsafe struct tandem_field
+    {
+        public byte* name;
+        public uint dtype, dimensions;
+        public fixed ulong shape[NativeStructs.MaxDimensions];
+    }
+
+    internal struct tandem_draw
+    {
+        public uint struct_size, purpose, env, camera, width, height, depth, reserved;
+        public double patience_secs;
+    }
+
+    internal unsafe struct tandem_image
+    {
+        public uint struct_size, format, width, height;
+        public void* data;
+        public long stride;
+    }
+
+    internal unsafe struct tandem_range
+    {
+        public byte* name;
+        public uint count;
+        public fixed float values[3];
+        public byte* text;
+    }
+
+    internal unsafe struct tandem_contract
+    {
+        public uint struct_size, range_count;
+        public tandem_range* ranges;
+        public uint begins, reserved;
+        public ulong seed;
+    }
+
+    internal unsafe struct tandem_entity
+    {
+        public byte* name, components;
+    }
+
+    internal unsafe struct tandem_transform
+    {
+        public uint struct_size, has_position, has_rotation, has_scale;
+        public fixed float position[3];
+        public fixed float rotation[4];
+        public fixed float scale[3];
+        public uint reserved;
+    }
+
+    internal unsafe struct tandem_actuator
+    {
+        public byte* name;
+        public float low, high;
+    }
+
+    internal unsafe struct tandem_mark
+    {
+        public uint is_arrow;
+        public fixed float from[3];
+        public fixed float to[3];
+        public fixed float rgba[4];
+    }
+
+    internal unsafe struct tandem_method
+    {
+        public byte* name, content_type, help;
+    }
+
+    internal unsafe struct tandem_services
+    {
+        public uint struct_size, reserved;
+        public void* user;
+        public byte* scene_name;
+        public tandem_entity* entities;
+        public uint entity_count, reserved_2;
+        public void* transform, move;
+        public byte** joint_names;
+        public uint joint_count, position_count;
+        public byte** position_names;
+        public uint velocity_count, actuator_count;
+        public tandem_actuator* actuators;
+        public void* joints, controls, set_control, show_marks;
+        public byte** cameras, viewports;
+        public uint camera_count, viewport_count, image_width, image_height, draws_frames, contract_field_count;
+        public byte** contract_fields;
+        public tandem_method* own_methods;
+        public uint own_method_count, reserved_3;
+    }
+
+    internal struct tandem_gpu
+    {
+        public uint struct_size, cuda_device, gpu_only, image_width, image_height, reserved;
+    }
+
+    internal unsafe struct tandem_frames
+    {
+        public uint struct_size, width, height, env_count;
+        public uint* envs;
+        public double hz;
     }
 
     internal unsafe struct tandem_status

@@ -75,7 +75,10 @@ namespace Tandem
                 from.CopyTo(to);
                 return;
             }
-            foreach (int env in Envs) from.Slice(env * size, size).CopyTo(to.Slice(env * size, size));
+            for (int i = 0; i < Envs.Length; ++i)
+            {
+                from.Slice(_envs[i] * size, size).CopyTo(to.Slice(_envs[i] * size, size));
+            }
         }
     }
 }

@@ -63,11 +63,7 @@ namespace Tandem
             Index = (int)array.index;
             ElementType = (ElementType)array.dtype;
             Bytes = checked((long)array.bytes);
-            Shape = new int[array.dimensions];
-            fixed (ulong* shape = array.shape)
-            {
-                for (int i = 0; i < Shape.Length; ++i) Shape[i] = checked((int)shape[i]);
-            }
+            Shape = ShapeOf(ref array);
             _data = array.data;
             _owner = owner;
             _mapping = owner.MappingNumber;
@@ -93,6 +89,16 @@ namespace Tandem
         {
             ThrowIfMoved();
             return Elements<T>(_data, ElementType, Bytes, Name);
+        }
+
+        internal static int[] ShapeOf(ref tandem_array array)
+        {
+            var sides = new int[array.dimensions];
+            fixed (ulong* shape = array.shape)
+            {
+                for (int i = 0; i < sides.Length; ++i) sides[i] = checked((int)shape[i]);
+            }
+            return sides;
         }
 
         internal void ThrowIfMoved()

@@ -50,6 +50,22 @@ namespace Tandem
             }
         }
 
+        /// <summary>Calls a method of the engine's own, by its name, and blocks until the answer's bytes. Errors: as
+        /// Call; InvalidArgument: no method has the name, and the text lists them. Unsupported: the engine has
+        /// none.</summary>
+        public byte[] CallOwn(string name, ReadOnlySpan<byte> request, double timeoutSecs = 10)
+        {
+            _owner.ThrowIfClosed(nameof(Rpc));
+            fixed (byte* bytes = &MemoryMarshal.GetReference(request))
+            {
+                IntPtr answer;
+                ulong size;
+                TandemException.Check(Native.tandem_rpc_call_own(_rpc, Utf8.Bytes(name), bytes, (ulong)request.Length,
+                    timeoutSecs, out answer, out size));
+                return Taken(answer, size);
+            }
+        }
+
         /// <summary>Opens a stream: a method whose name begins with Stream. Does not wait; errors of the engine come
         /// with the first item. InvalidArgument: the method answers once; use Call.</summary>
         public RpcStream Open(EnvelopeT request)

@@ -41,6 +41,7 @@ namespace Tandem
             engine.StreamHz = rpc.StreamHz ?? engine.StreamHz;
             if (rpc.RpcRingKib != 0) engine.RpcRingKib = rpc.RpcRingKib;
             engine.Methods = Dispatcher.Methods;
+            engine.OwnMethods = Dispatcher.OwnMethods;
             var transport = new SharedMemoryTransport();
             transport.Create(engine);
             Transport = transport;

@@ -10,7 +10,8 @@
 // | frame_seq       | the number of pieces of work done so far; equal to action_seq if none is pending            |
 // | reset flags     | GetResetsSpan: 1 for each environment that the pending work resets; else the work is a step |
 // | dones           | terminateds; WriteTruncateds for episodes that a time limit ends                            |
-// | command ring    | the engine's own RPCs; the library answers all others                                       |
+// | command ring    | the RPCs that the engine answers itself; the library answers all others                     |
+// | CaptureBridge   | Captures: the images that callers wait for                                                  |
 //
 // Writes copy only the rows of the pending work. The buffers are arrays on the heap, and a write is one copy (section
 // 3.3 of the plan, option A). Before a step the library's rewards, terminateds and truncateds are set to 0.
@@ -42,8 +43,10 @@ namespace Tandem
         private static SharedMemoryTransport s_instance;
 
         private readonly Queue<byte[]> _commands = new Queue<byte[]>();
+        private readonly Queue<OwnCall> _ownCalls = new Queue<OwnCall>();
         private readonly bool _borrowed;
         private PendingWork _pending;
+        private CaptureBridge _captures;
         private long _actionSeq;
 
         /// <summary>Makes a transport without a region.</summary>
@@ -72,8 +75,11 @@ namespace Tandem
         /// <summary>The number of pieces of work done so far.</summary>
         public long FrameSeq => PendingKind == WorkKind.None ? _actionSeq : _actionSeq - 1;
 
-        /// <summary>The pending work, for seeds and infos.</summary>
+        /// <summary>The pending work, for seeds, contracts and arrays by name.</summary>
         public Work PendingWork => Pending.Work;
+
+        /// <summary>The images that callers wait for.</summary>
+        public CaptureBridge Captures => _captures ?? throw NotCreated();
 
         /// <summary>Called when what the last client's RPCs have changed is to be undone.</summary>
         public event Action ClientCleared;
@@ -130,11 +136,11 @@ namespace Tandem
             while (true)
             {
                 Take(Math.Max(left, 0));
-                if (_commands.Count > 0 && AnswerCommands != null) AnswerCommands();
+                if (HasCalls && AnswerCommands != null) AnswerCommands();
                 if (_actionSeq >= expectedSeq) return true;
                 left = timeoutSecs - unchecked(Environment.TickCount - start) / 1000.0;
                 // Commands without a dispatcher wait for TryReceiveCommand.
-                if (Engine.IsStopping || left <= 0 || _commands.Count > 0) return false;
+                if (Engine.IsStopping || left <= 0 || HasCalls) return false;
             }
         }
 
@@ -183,6 +189,16 @@ namespace Tandem
             if (PendingKind == WorkKind.Step) Pending.Write(truncateds, PendingWork.Truncateds, 1);
         }
 
+        /// <summary>Copies the rows of the pending work into an array by its name: "infos", "images", a field such as
+        /// "obs/image". No effect if the array is not part of the work. Errors: as Work.Array; ArgumentException:
+        /// another number of elements.</summary>
+        public void WriteArray<T>(string name, ReadOnlySpan<T> values) where T : struct
+        {
+            Pending.Require();
+            Span<T> array = PendingWork.Array<T>(name);
+            if (!array.IsEmpty) Pending.Write(values, array, array.Length / Engine.NumEnvs);
+        }
+
         /// <summary>Copies the actions of all environments; 0 in a reset. They are the client's: any values, unless it
         /// is ours.</summary>
         public void ReadActions(Span<float> actions)
@@ -198,12 +214,20 @@ namespace Tandem
             }
         }
 
-        /// <summary>Gives a call of one of the engine's own methods: an Envelope. Does not block.</summary>
+        /// <summary>Gives a call of one of SharedMemoryConfig.Methods: an Envelope. Does not block.</summary>
         public bool TryReceiveCommand(out ArraySegment<byte> envelope)
         {
             if (_commands.Count == 0) Take(0);
             envelope = _commands.Count == 0 ? default(ArraySegment<byte>) : new ArraySegment<byte>(_commands.Dequeue());
             return envelope.Array != null;
+        }
+
+        /// <summary>Gives a call of a method of the engine's own: bytes. Does not block.</summary>
+        public bool TryReceiveOwnCall(out OwnCall call)
+        {
+            if (_ownCalls.Count == 0) Take(0);
+            call = _ownCalls.Count == 0 ? null : _ownCalls.Dequeue();
+            return call != null;
         }
 
         /// <summary>Answers a call, now or later: an Envelope with the correlation id of the request, and an answer or
@@ -225,11 +249,14 @@ namespace Tandem
         {
             Engine = engine;
             _pending = new PendingWork(engine);
+            _captures = new CaptureBridge(engine);
             Interlocked.CompareExchange(ref s_instance, this, null);
         }
 
         private Engine Opened => Engine ?? throw NotCreated();
         private PendingWork Pending => _pending ?? throw NotCreated();
+
+        private bool HasCalls => _commands.Count + _ownCalls.Count > 0;
 
         private static Exception NotCreated() => new InvalidOperationException("call Create first");
 
@@ -245,21 +272,33 @@ namespace Tandem
                     case WorkKind.None:
                         return;
                     case WorkKind.Call:
-                        byte[] command = next.Envelope.ToArray();
-                        Envelopes.SetCorrelationId(command, next.CallNumber);
-                        _commands.Enqueue(command);
-                        timeoutSecs = 0;
+                        AddCall(next);
                         break;
                     case WorkKind.Clear:
                         ClientCleared?.Invoke();
-                        timeoutSecs = 0;
+                        break;
+                    case WorkKind.Draw:
+                        _captures.Add(next.Draw);
                         break;
                     default:
                         Pending.Begin(next);
                         ++_actionSeq;
                         return;
                 }
+                timeoutSecs = 0;
             }
+        }
+
+        private void AddCall(Work call)
+        {
+            if (call.OwnMethod != null)
+            {
+                _ownCalls.Enqueue(new OwnCall(call));
+                return;
+            }
+            byte[] command = call.Envelope.ToArray();
+            Envelopes.SetCorrelationId(command, call.CallNumber);
+            _commands.Enqueue(command);
         }
 
         private void Finish(string failure)

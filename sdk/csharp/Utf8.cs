@@ -46,6 +46,15 @@ namespace Tandem
         }
 
         // Returns NULL for null.
+        internal byte** Texts(string[] texts)
+        {
+            if (texts == null) return null;
+            byte** copies = (byte**)Allocate(texts.Length * sizeof(byte*));
+            for (int i = 0; i < texts.Length; ++i) copies[i] = Text(texts[i]);
+            return copies;
+        }
+
+        // Returns NULL for null.
         internal byte* Text(string text)
         {
             byte[] bytes = Utf8.Bytes(text);

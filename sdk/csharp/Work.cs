@@ -8,12 +8,16 @@
 //
 // | kind  | the engine reads               | and writes, only in the rows of EnvAt(0) to EnvAt(Count - 1)      |
 // |-------|--------------------------------|-------------------------------------------------------------------|
-// | Reset | Resets                         | Obs, Infos                                                        |
+// | Reset | Resets, ContractAt             | Obs, Infos                                                        |
 // | Step  | Envs, Actions                  | Obs, Rewards, Terminateds, Truncateds, Infos                      |
-// | Call  | Method, Envelope, CallNumber   | nothing: Engine.Answer or Engine.Refuse, now or later             |
+// | Call  | Method, Envelope, CallNumber; OwnMethod | nothing: Engine.Answer or Engine.Refuse, now or later    |
 // | Clear | nothing                        | nothing: it undoes what the last client's RPCs have changed       |
+// | Draw  | Draw                           | nothing: Engine.Drawn or Engine.RefuseDraw, now or in any thread  |
+//
+// Array<T>(name) has the images and typed fields of the observation, and of the action.
 
 using System;
+using System.Collections.Generic;
 using tandem.rpc;
 
 namespace Tandem
@@ -30,7 +34,9 @@ namespace Tandem
         /// <summary>To answer an RPC.</summary>
         Call = 3,
         /// <summary>To drop what a client that left has requested.</summary>
-        Clear = 4
+        Clear = 4,
+        /// <summary>To draw an image.</summary>
+        Draw = 5
     }
 
     /// <summary>An environment to reset. With a seed, its random stream starts again from the seed; without one, it
@@ -120,6 +126,31 @@ namespace Tandem
             return _arrays.Infos == null ? Span<T>.Empty : Elements<T>(_arrays.Infos);
         }
 
+        /// <summary>An array by its name, in all environments: "images", uint8[num_envs, height, width, 3]; a field,
+        /// such as "obs/image" or "action/"; and those above. Empty: not part of this work. InvalidArgument: no such
+        /// array; the text lists the names. Or T is not its element type.</summary>
+        public Span<T> Array<T>(string name) where T : struct => Elements<T>(_arrays.Named(name));
+
+        /// <summary>The row of one environment in Array(name).</summary>
+        public Span<T> ArrayOf<T>(string name, int env) where T : struct
+        {
+            Span<T> all = Array<T>(name);
+            int size = all.Length / _arrays.NumEnvs;
+            return all.Slice(env * size, size);
+        }
+
+        /// <summary>The contract of Resets[i]; null: it has none.</summary>
+        public Contract ContractAt(int i)
+        {
+            tandem_work work = Native;
+            if ((uint)i >= work.count) throw new ArgumentOutOfRangeException(nameof(i));
+            return work.contracts == null || work.contracts[i] == null ? null : new Contract(work.contracts[i]);
+        }
+
+        /// <summary>Of a Draw.</summary>
+        public DrawRequest Draw =>
+            Native.draw == null ? default(DrawRequest) : new DrawRequest(_work.call, _work.draw);
+
         /// <summary>The row of one environment.</summary>
         public Span<float> ObsOf(int env) => Obs.Slice(env * _arrays.ObsSize, _arrays.ObsSize);
 
@@ -132,7 +163,11 @@ namespace Tandem
         /// <summary>Of a Call: the number that Engine.Answer takes.</summary>
         public ulong CallNumber => _work.call;
 
-        /// <summary>Of a Call: an Envelope that the library has verified.</summary>
+        /// <summary>Of a Call of a method of the engine's own: its name; else null.</summary>
+        public string OwnMethod => Utf8.Text(Native.name);
+
+        /// <summary>Of a Call: an Envelope that the library has verified; of an OwnMethod: the request's
+        /// bytes.</summary>
         public ReadOnlySpan<byte> Envelope =>
             new ReadOnlySpan<byte>(Native.envelope, checked((int)Native.envelope_size));
 
@@ -150,10 +185,13 @@ namespace Tandem
     internal sealed class EngineArrays
     {
         internal readonly RegionArray Obs, Actions, Rewards, Terminateds, Truncateds, Infos;
+        private readonly Func<string, RegionArray> _find;
+        private readonly Dictionary<string, RegionArray> _named = new Dictionary<string, RegionArray>();
 
         // Infos is null if the engine has none.
         internal EngineArrays(Func<string, RegionArray> find)
         {
+            _find = find;
             Obs = find("obs");
             Actions = find("actions");
             Rewards = find("rewards");
@@ -165,6 +203,17 @@ namespace Tandem
             }
             catch (TandemException e) when (e.Code == ErrorCode.InvalidArgument)
             {
+            }
+        }
+
+        // Any thread.
+        internal RegionArray Named(string name)
+        {
+            lock (_named)
+            {
+                RegionArray array;
+                if (!_named.TryGetValue(name, out array)) _named.Add(name, array = _find(name));
+                return array;
             }
         }
 

@@ -1,5 +1,6 @@
-"""Engines and clients in C#, on Mono: the assembly of sdk/csharp with the library of the archive."""
+"""Engines and clients in C#, on Mono and on .NET: the assembly of sdk/csharp with the library of the archive."""
 
+import importlib.util
 import os
 import re
 import shutil
@@ -7,12 +8,16 @@ import signal
 import subprocess
 import uuid
 import zipfile
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 import tandem
+from tandem.services import CameraKind, SimulationContract
 from tests.sdk.commands import SUITE, run
 
 # The fixture `sdk`.
@@ -23,35 +28,76 @@ REFERENCE = Path("engine_adapter/reference/server").absolute()
 FIELDS = Path("sdk/pair_server").absolute()
 
 
+def _dotnet() -> Path:
+    """Returns .NET's program, in a package whose modules need others."""
+    package = importlib.util.find_spec("dnv")
+    assert package is not None and package.submodule_search_locations is not None
+    return Path(next(iter(package.submodule_search_locations)), "net/runtime/.net/dotnet").absolute()
+
+
+# The command, and the folder of the programs that it runs.
+RUNTIMES: dict[str, tuple[Sequence[str], Path]] = {
+    "Mono": (["mono"], PROGRAMS),
+    ".NET": (
+        [str(_dotnet()), "exec", "--runtimeconfig", str(PROGRAMS / "testing/runtimeconfig.json")],
+        PROGRAMS / "dotnet",
+    ),
+}
+
+
+@dataclass(frozen=True)
+class Runtime:
+    """What runs programs: its command, and its environment variables, by which it finds the library."""
+
+    command: Sequence[str]
+    programs: Path
+    environment: dict[str, str]
+    folder: Path
+
+    def of(self, program: str, *arguments: str) -> list[str | Path]:
+        """Returns the command that runs a program."""
+        return [*self.command, self.programs / program, *arguments]
+
+    def run(self, program: str, *arguments: str) -> str:
+        """Returns what a program prints."""
+        return run(*self.of(program, *arguments), environment=self.environment)
+
+    def script(self, program: str, *arguments: str) -> Path:
+        """Returns a program that runs an engine."""
+        variables = " ".join(f"{name}='{self.environment[name]}'" for name in _VARIABLES)
+        command = " ".join(f"'{part}'" for part in self.of(program, *arguments))
+        script = self.folder / f"run_{Path(program).stem}"
+        script.write_text(f'#!/bin/sh\nexport {variables}\nexec {command} "$@"\n', encoding="utf-8")
+        script.chmod(0o755)
+        return script
+
+
+# Mono and .NET write no files of their own to /dev/shm or /tmp.
+_VARIABLES = ("LD_LIBRARY_PATH", "MONO_DISABLE_SHARED_AREA", "DOTNET_EnableDiagnostics")
+
+
+@pytest.fixture(scope="module", params=RUNTIMES)
+def runtime(request: pytest.FixtureRequest, sdk: Path, tmp_path_factory: pytest.TempPathFactory) -> Runtime:
+    """Mono, and .NET."""
+    variables = dict(zip(_VARIABLES, (str(sdk / "lib"), "1", "0"), strict=True))
+    return Runtime(*RUNTIMES[request.param], os.environ | variables, tmp_path_factory.mktemp("scripts"))
+
+
+@pytest.fixture(scope="module")
+def counter(runtime: Runtime) -> Path:
+    """A program that starts the engine of the samples."""
+    return runtime.script("CounterEngine.exe")
+
+
 def _checks() -> list[str]:
     return run("mono", PROGRAMS / "Checks.exe", environment=dict(os.environ)).split()
 
 
-@pytest.fixture(scope="module")
-def environment(sdk: Path) -> dict[str, str]:
-    """Variables by which Mono finds the library. It writes no files of its own to /dev/shm."""
-    return os.environ | {"LD_LIBRARY_PATH": str(sdk / "lib"), "MONO_DISABLE_SHARED_AREA": "1"}
-
-
-@pytest.fixture(scope="module")
-def counter(sdk: Path) -> Path:
-    """A program that starts the engine of the samples."""
-    script = sdk.parent / "counter_engine"
-    script.write_text(
-        "#!/bin/sh\n"
-        f"export LD_LIBRARY_PATH='{sdk}/lib' MONO_DISABLE_SHARED_AREA=1\n"
-        f"exec mono '{PROGRAMS}/CounterEngine.exe' \"$@\"\n",
-        encoding="utf-8",
-    )
-    script.chmod(0o755)
-    return script
-
-
 @pytest.mark.parametrize("check", _checks())
-def test_check_passes(environment: dict[str, str], check: str) -> None:
+def test_check_passes(runtime: Runtime, check: str) -> None:
     """A check of sdk/csharp/testing: errors, Dispose, the garbage collector, the classes of the plan."""
     name = f"tandem-test-csharp-{uuid.uuid4().hex[:12]}"
-    assert run("mono", PROGRAMS / "Checks.exe", check, name, environment=environment) == "ok\n"
+    assert runtime.run("Checks.exe", check, name) == "ok\n"
     left = [path for path in (Path("/dev/shm", name), Path(f"/dev/shm/.{name}.tandem")) if path.exists()]
     # As after a crash: without Dispose, its file stays until an engine starts, perhaps another test's.
     assert not left or check == "ACollectedEngineDoesNotCrash"
@@ -59,9 +105,9 @@ def test_check_passes(environment: dict[str, str], check: str) -> None:
         path.unlink(missing_ok=True)
 
 
-def test_structs_are_those_of_the_header(sdk: Path, environment: dict[str, str], tmp_path: Path) -> None:
+def test_structs_are_those_of_the_header(sdk: Path, runtime: Runtime, tmp_path: Path) -> None:
     """In size, and in the offsets of their fields."""
-    found = run("mono", PROGRAMS / "Checks.exe", "Structs", environment=environment)
+    found = runtime.run("Checks.exe", "Structs")
     program = '#include <stddef.h>\n#include <stdio.h>\n#include "tandem.h"\nint main(void) {\n'
     for line in found.splitlines():
         struct, _, *fields = line.split()
@@ -70,11 +116,11 @@ def test_structs_are_those_of_the_header(sdk: Path, environment: dict[str, str],
         program += f'  printf("{struct} %zu{" %s:%zu" * len(fields)}\\n", sizeof({struct}){offsets});\n'
     source = tmp_path / "structs.c"
     source.write_text(program + "  return 0;\n}\n", encoding="utf-8")
-    run("gcc", "-o", tmp_path / "structs", f"-I{sdk}/include", source, environment=environment)
-    assert found == run(tmp_path / "structs", environment=environment)
+    run("gcc", "-o", tmp_path / "structs", f"-I{sdk}/include", source, environment=runtime.environment)
+    assert found == run(tmp_path / "structs", environment=runtime.environment)
     header = (sdk / "include/tandem.h").read_text()
     declared = set(re.findall(r"^} (tandem_\w+);", header, re.MULTILINE))
-    assert declared == {line.split()[0] for line in found.splitlines()} | {"tandem_reset"}
+    assert declared == {line.split()[0] for line in found.splitlines()}
 
 
 def test_compiled_messages_are_those_of_the_command(tmp_path: Path) -> None:
@@ -85,9 +131,13 @@ def test_compiled_messages_are_those_of_the_command(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("flags", [[], ["--tick_hz=1000", "--ticks=3"]], ids=["called", "with a loop"])
-def test_engine_passes_the_suite(counter: Path, flags: list[str]) -> None:
-    """All of engine_adapter/conformance."""
-    run(SUITE, "--limit_flag=truncate_after", counter, *flags, environment=dict(os.environ))
+def test_engine_passes_the_suite(runtime: Runtime, counter: Path, flags: list[str]) -> None:
+    """All of engine_adapter/conformance; .NET does not start in the 1 GB of address space that one rule allows."""
+    command: list[str | Path] = [SUITE, "--limit_flag=truncate_after", counter, *flags]
+    suite = subprocess.run(command, capture_output=True, text=True, timeout=500, check=False)
+    assert suite.returncode == 0 and " 0 failed, " in suite.stdout, suite.stdout + suite.stderr
+    skipped = "skipped  Processes.SizesBeyondMemoryPrintOneLine" in suite.stdout
+    assert skipped == (runtime.programs == PROGRAMS / "dotnet")
 
 
 @pytest.mark.parametrize("flags", [(), ("--tick_hz=1000",)], ids=["called", "with a loop"])
@@ -115,6 +165,95 @@ def test_engine_serves_a_trainer_and_its_own_rpc(counter: Path, flags: tuple[str
             client.scene.info()
 
 
+@pytest.mark.parametrize("flags", [(), ("--tick_hz=1000",)], ids=["called", "with a loop"])
+def test_engine_has_images_frames_a_contract_and_a_method(counter: Path, flags: tuple[str, ...]) -> None:
+    """Those of the sample; the next client finds the colour of the start."""
+    blue, red = bytes((0, 100, 200)), bytes((250, 0, 0))
+    with tandem.launch_engine(server=counter, num_envs=2, frames=(4, 2), flags=flags) as engine:
+        with tandem.SharedMemoryClient(engine.name, timeout=60) as client:
+            assert client.images is not None and client.images.shape == (2, 8, 8, 3)
+            assert client.own.call("set_color", red) == blue
+            with pytest.raises(tandem.InvalidArgument, match="3 bytes"):
+                client.own.call("set_color", b"")
+            with pytest.raises(tandem.InvalidArgument, match="set_color"):
+                client.own.call("set_colour", red)
+            client.agent.set_contract(SimulationContract(mass_scale_range=(3, 3)), [1])
+            client.reset()
+            assert client.images.tobytes() == 128 * red
+            assert client.step(np.array([[1], [2]], np.float32))[1].tolist() == [1, 6]
+            assert _drawn_frame(client)[0, 0].tobytes() == red
+        with tandem.SharedMemoryClient(engine.name, timeout=60) as client:
+            client.reset()
+            assert client.images is not None and client.images[0, 0, 0].tobytes() == blue
+            assert client.step(np.array([[1], [2]], np.float32))[1].tolist() == [1, 2]
+
+
+def _drawn_frame(client: tandem.SharedMemoryClient) -> NDArray[np.uint8]:
+    while True:  # on a busy machine an engine may be late
+        frame, metadata = client.drawn_frame()
+        if b"has not drawn" not in metadata:
+            assert b"error" not in metadata
+            return frame
+
+
+def test_frame_loop_of_an_editor_draws_frames(runtime: Runtime) -> None:
+    """Of the environments in its FrameConfig."""
+    name = f"tandem-test-csharp-{uuid.uuid4().hex[:12]}"
+    command, pipe = runtime.of("Checks.exe", "Frames", name), subprocess.PIPE
+    with subprocess.Popen(command, env=runtime.environment, stdout=pipe, text=True) as engine:
+        with tandem.SharedMemoryClient(name, timeout=60) as client:
+            frame = _drawn_frame(client)
+            assert frame.shape == (2, 4, 3) and (frame == 7).all()
+        assert engine.communicate(timeout=60)[0] == "ok\n"
+
+
+def test_overridden_methods_are_services(runtime: Runtime) -> None:
+    """Each of them, called by a client in Python; an exception is its caller's error."""
+    server = runtime.script("Checks.exe", "Server")
+    with (
+        tandem.launch_engine(server=server, num_envs=2, frames=(4, 2)) as engine,
+        tandem.SharedMemoryClient(engine.name, timeout=60) as client,
+    ):
+        assert client.scene.info().scene_name == "track"
+        client.scene.set_transform("cart", position=(5, 0, 0), env_id=1)
+        cart, front = client.scene.entities(env_id=1, transforms=True, components=True)
+        assert cart.transform is not None and cart.transform.position is not None
+        assert cart.transform.position.tolist() == [5, 2, 1] and cart.transform.scale is None
+        assert front.components == ("camera", "body")
+        with pytest.raises(tandem.EngineFailed, match="only the cart moves"):
+            client.scene.set_transform("front", position=(5, 0, 0))
+        (joints,) = client.mujoco.joint_state([1])
+        assert (joints.positions.tolist(), joints.velocities.tolist()) == ([5, 2], [1])
+        client.mujoco.send_control({"motor": 9, "brake": 9}, env_ids=[1])
+        telemetry = client.telemetry.stream([1])
+        assert client.step(client.actions)[0].tolist() == [[0], [1]]
+        assert next(telemetry).action_ctrl.tolist() == [1, 9]
+        telemetry.close()
+        client.debug.arrow((0, 0, 0), (0, 0, 3))
+        assert client.own.call("count_marks") == b"\1"
+        client.debug.clear()
+        assert client.own.call("count_marks") == b"\0"
+        assert client.own.call("reverse", b"\0ab") == b"ba\0"
+        with pytest.raises(tandem.EngineFailed, match="nothing to reverse"):
+            client.own.call("reverse")
+        assert b'"text/plain"' in client.description
+
+        assert (client.camera.frame("rear", env_id=1).pixels == 211).all()
+        assert (client.viewport.frame("right").pixels == 310 - 256).all()
+        assert client.camera.frame("front", width=6, height=3).pixels.shape == (3, 6, 3)
+        depth = client.camera.frame("front", kind=CameraKind.DEPTH).depth
+        assert np.allclose(depth, 2, atol=1e-3)
+        with pytest.raises(tandem.Unsupported, match="a lamp"):
+            client.camera.frame("rear", kind=CameraKind.DEPTH)
+        assert set(_drawn_frame(client).ravel().tolist()) == {100, 101}
+
+        contract = SimulationContract(friction_range=(0.5, 1.5), terrain_type="ice", mass_scale_range=(1, 2))
+        assert client.agent.set_contract(contract, [1]) == ("mass_scale_range",)
+        for begins in (1, 0):
+            client.reset()
+            assert client.infos.tolist() == [[-1, 0], [0.5, begins]]
+
+
 def test_wrong_flag_is_named(counter: Path) -> None:
     """Also one that the engine's Prepare refuses."""
     for flag, text in {"--ticks=many": "expected a number", "--ticks=0": "expected 1 or more"}.items():
@@ -122,61 +261,58 @@ def test_wrong_flag_is_named(counter: Path) -> None:
         assert refused.returncode == 2 and f"--ticks: {text}" in refused.stderr, refused.stderr
 
 
-def test_client_steps_the_reference_engine(environment: dict[str, str]) -> None:
+def test_client_steps_the_reference_engine(runtime: Runtime) -> None:
     """And calls an RPC; without an engine it reports the error."""
-    client = PROGRAMS / "Client.exe"
     with tandem.launch_engine(server=REFERENCE, num_envs=3) as engine:
-        seen = run("mono", client, engine.name, environment=environment).splitlines()
+        seen = runtime.run("Client.exe", engine.name).splitlines()
         assert seen == [
             "attached: 3 environments",
             "1000 steps, return 500 of the first environment",
             "agent_0: 4 observations, 1 actions",
         ]
         with tandem.SharedMemoryClient(engine.name, timeout=60):
-            command: list[str | Path] = ["mono", client, engine.name]
-            second = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+            command = runtime.of("Client.exe", engine.name)
+            second = subprocess.run(command, env=runtime.environment, capture_output=True, text=True, check=False)
             assert second.returncode == 1 and "AlreadyAttached: " in second.stderr
 
 
-def test_client_reads_typed_fields(environment: dict[str, str]) -> None:
+def test_client_reads_typed_fields(runtime: Runtime) -> None:
     """By the element types of their dtypes; another type is refused."""
     with tandem.launch_engine(server=FIELDS, num_envs=2) as engine:
-        assert run("mono", PROGRAMS / "Checks.exe", "Fields", engine.name, environment=environment) == "ok\n"
+        assert runtime.run("Checks.exe", "Fields", engine.name) == "ok\n"
 
 
-def test_package_of_nuget_is_complete(sdk: Path, environment: dict[str, str], tmp_path: Path) -> None:
+def test_package_of_nuget_is_complete(sdk: Path, runtime: Runtime, tmp_path: Path) -> None:
     """A client runs with the package's files beside it, without LD_LIBRARY_PATH."""
     with zipfile.ZipFile(next((sdk / "csharp").glob("*.nupkg"))) as package:
         for file in package.namelist():
             if file.endswith(("Tandem.dll", "libtandem.so.1")):
                 (tmp_path / Path(file).name).write_bytes(package.read(file))
-    client = shutil.copy(PROGRAMS / "Client.exe", tmp_path)
-    without = {name: value for name, value in environment.items() if name != "LD_LIBRARY_PATH"}
+    client = shutil.copy(runtime.programs / "Client.exe", tmp_path)
+    without = {name: value for name, value in runtime.environment.items() if name != "LD_LIBRARY_PATH"}
     with tandem.launch_engine(server=REFERENCE, num_envs=3) as engine:
-        assert "1000 steps, return 500" in run("mono", client, engine.name, environment=without)
+        assert "1000 steps, return 500" in run(*runtime.command, client, engine.name, environment=without)
 
 
 @pytest.mark.parametrize("program", ["Client.exe", "CounterEngine.exe"])
-def test_missing_library_is_named_with_the_next_action(environment: dict[str, str], program: str) -> None:
+def test_missing_library_is_named_with_the_next_action(runtime: Runtime, program: str) -> None:
     """Without LD_LIBRARY_PATH."""
-    without = {name: value for name, value in environment.items() if name != "LD_LIBRARY_PATH"}
-    command: list[str | Path] = ["mono", PROGRAMS / program]
-    refused = subprocess.run(command, env=without, capture_output=True, text=True, check=False)
+    without = {name: value for name, value in runtime.environment.items() if name != "LD_LIBRARY_PATH"}
+    refused = subprocess.run(runtime.of(program), env=without, capture_output=True, text=True, check=False)
     assert refused.returncode == 1, refused.stderr
     assert "libtandem.so.1" in refused.stderr and "LD_LIBRARY_PATH" in refused.stderr, refused.stderr
 
 
-def test_help_of_the_client_is_printed(environment: dict[str, str]) -> None:
+def test_help_of_the_client_is_printed(runtime: Runtime) -> None:
     """Without an engine."""
-    assert run("mono", PROGRAMS / "Client.exe", "--help", environment=environment).startswith("Usage: ")
+    assert runtime.run("Client.exe", "--help").startswith("Usage: ")
 
 
-def test_killed_engine_is_gone_for_a_client_in_csharp(counter: Path, environment: dict[str, str]) -> None:
+def test_killed_engine_is_gone_for_a_client_in_csharp(counter: Path, runtime: Runtime) -> None:
     """It ends with the error's text."""
     with tandem.launch_engine(server=counter, flags=("--tick_hz=20",)) as engine:
-        command: list[str | Path] = ["mono", PROGRAMS / "Client.exe", engine.name]
-        pipe = subprocess.PIPE
-        with subprocess.Popen(command, env=environment, stdout=pipe, stderr=pipe, text=True) as client:
+        command, pipe = runtime.of("Client.exe", engine.name), subprocess.PIPE
+        with subprocess.Popen(command, env=runtime.environment, stdout=pipe, stderr=pipe, text=True) as client:
             assert client.stdout is not None
             assert client.stdout.readline() == "attached: 1 environments\n"
             os.kill(engine.pid, signal.SIGKILL)

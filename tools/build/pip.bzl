@@ -192,6 +192,8 @@ py_library(
 def _pip_packages_repository_impl(ctx):
     ctx.report_progress("Installing Python packages of %s" % ctx.name)
     _install(ctx, _interpreter(ctx), ctx.attr.list, ["--target", ctx.path("packages")])
+    for program in ctx.attr.programs:
+        _run(ctx, "chmod", ["chmod", "+x", ctx.path("packages/" + program)])
     ctx.file("BUILD.bazel", _PACKAGES_BUILD.format(name = ctx.name))
 
 # Packages for the tests that depend on @name, beside those of the virtual environment. Bazel installs them when it first
@@ -202,5 +204,6 @@ pip_packages_repository = repository_rule(
     attrs = {
         "interpreter": attr.label(mandatory = True, allow_single_file = True, doc = "as pip_repository's"),
         "list": attr.string(mandatory = True, doc = "of packages"),
+        "programs": attr.string_list(doc = "files to make executable, which a package has as data"),
     },
 )

@@ -48,8 +48,8 @@ def _library(ctx, name, files):
         ctx.file(srcs[0], "GROUP ( %s )\n" % " ".join([str(folder.get_child(file)) for file in files]))
     return _LIBRARY.format(name = name, srcs = srcs, include = ctx.attr.include, linkopts = linkopts, deps = deps)
 
-def _link_tool(ctx, tool, package):
-    source = ctx.path("/usr/bin/" + tool)
+def _link_tool(ctx, tool, package, folder = "/usr/bin"):
+    source = ctx.path("%s/%s" % (folder, tool))
     if not source.exists:
         fail("%s expected, but not found. Next: tools/setup, or apt-get install %s." % (source, package))
     ctx.symlink(source, tool)
@@ -210,10 +210,14 @@ def _csharp_repository_impl(ctx):
         if file.basename.endswith(".cs"):
             ctx.symlink(file, "flatbuffers/" + file.basename)
     ctx.symlink("/usr/share/doc/libflatbuffers-dev/copyright", "notices/flatbuffers/copyright")
-    ctx.file("BUILD.bazel", _NOTICES % ["notices/flatbuffers/copyright"] + _CSHARP + _link_tool(ctx, "mcs", "mono-mcs"))
+    ctx.file("BUILD.bazel", _NOTICES % ["notices/flatbuffers/copyright"] + _CSHARP + "".join([
+        _link_tool(ctx, "mcs", "mono-mcs"),
+        _link_tool(ctx, "mono", "mono-runtime"),
+        _link_tool(ctx, "Mono.Cecil.dll", "libmono-cecil-cil", "/usr/lib/mono-cecil"),
+    ]))
 
 csharp_repository = repository_rule(
-    doc = "Mono's C# compiler, and the C# sources of Google.FlatBuffers.",
+    doc = "Mono, its C# compiler, its library that edits assemblies, and the C# sources of Google.FlatBuffers.",
     implementation = _csharp_repository_impl,
     local = True,
 )

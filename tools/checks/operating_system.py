@@ -23,6 +23,7 @@ EXCEPTIONS = {
     "engine_adapter/mujoco/render/egl_context.cc": "EGL, from a library loaded when it is needed",
     "gateway/": "a program for LuckyEngine on Linux",
     "program/": "sockets and files of the programs for Linux",
+    "sdk/codec_stderr.cc": "a variable of the C library that Debian's libpng and libjpeg address",
     "slow_lane/": "the daemon: process groups, epoll, signalfd",
     "transport/gpu/": "memory of a GPU crosses processes as descriptors",
     "viz/": "observers, whose sockets and child programs are those of Linux",

@@ -1,9 +1,9 @@
 // CounterEngine: an engine server in C#. Its environments count their steps.
 //
 // Without --tick_hz it steps when it is called (OnStep). With it, it has a loop of its own as a game engine does, in
-// which a step takes --ticks turns (Loop). It answers the RPC GetSceneInfo itself.
-//
-//   mono CounterEngine.exe --name demo --num_envs 4 --tick_hz 60
+// which a step takes --ticks turns (Loop). It has an image beside each observation, draws frames (--frames), answers the
+// RPC GetSceneInfo, and has a method of its own, set_color. A contract scales its rewards. Example:
+//   mono CounterEngine.exe --name demo --num_envs 4 --tick_hz 60 --frames
 
 using System;
 using System.Threading;
@@ -13,18 +13,21 @@ namespace Tandem.Samples
 {
     public sealed class CounterEngine : EngineServer
     {
-        private const int ObsSize = 2;  // steps of the episode, a number of the episode
-
         private readonly Flag _tickHz, _ticks, _truncateAfter;
-        private float[] _steps, _episodes;
-        private ulong[] _random;  // the state of each environment's stream
+        private float[] _steps, _episodes, _scales;
+        private ulong[] _random, _draws;  // the states of each environment's streams: its own, and its contract's
+        private byte[] _color;            // of images: red, green, blue
 
         private CounterEngine()
         {
             _tickHz = AddFlag("tick_hz", "turns of the loop a second; 0: no loop", 0);
             _ticks = AddFlag("ticks", "turns that a step takes", 1);
             _truncateAfter = AddFlag("truncate_after", "steps of an episode; 0: no limit", 0);
-            Dispatcher.Register(MethodId.GetSceneInfo, DescribeScene);
+            Dispatcher.Register(MethodId.GetSceneInfo, request => new EnvelopeT { Payload =
+                PayloadUnion.FromGetSceneInfoResponse(
+                    new GetSceneInfoResponseT { SceneName = "counters", EntityCount = (uint)_steps.Length }) });
+            Dispatcher.Register("set_color", SetColor, "3 bytes: the images' colour; returns the colour before");
+            OnClear();
         }
 
         public static int Main(string[] args) => new CounterEngine().Serve(args, "Environments that count, in C#.");
@@ -33,117 +36,115 @@ namespace Tandem.Samples
         {
             if (_ticks.Value < 1) throw new TandemException(ErrorCode.InvalidArgument, "--ticks: expected 1 or more");
             config.Task = "Counter";
-            config.ObsSize = ObsSize;
+            config.ObsSize = 2;  // steps of the episode, a number of the episode
             config.ActSize = 1;
-            _steps = new float[config.NumEnvs];
-            _episodes = new float[config.NumEnvs];
-            _random = new ulong[config.NumEnvs];
-            var start = new Random();
-            for (int env = 0; env < config.NumEnvs; ++env) _random[env] = (ulong)start.Next();
+            config.ImageWidth = config.ImageHeight = 8;
+            config.EngineServices.DrawsFrames = true;
+            config.EngineServices.ContractFields = new[] { "mass_scale_range" };
+            int n = config.NumEnvs;
+            _steps = new float[n];
+            _episodes = new float[n];
+            _scales = new float[n];
+            _random = new ulong[n];
+            _draws = new ulong[n];
+            for (int env = 0; env < n; ++env) _random[env] = (ulong)(DateTime.Now.Ticks + env);
         }
 
         protected override void OnReset(Work work)
         {
-            Span<float> obs = work.Obs;
-            foreach (ResetRequest reset in work.Resets)
+            for (int i = 0; i < work.Count; ++i)
             {
-                Reset(reset);
-                Observe(reset.Env, obs);
+                Reset(work.Resets[i], work.ContractAt(i));
+                Observe(work, work.EnvAt(i));
             }
         }
 
         protected override void OnStep(Work work)
         {
-            Span<float> obs = work.Obs, rewards = work.Rewards;
+            Span<float> rewards = work.Rewards;
             Span<byte> terminateds = work.Terminateds, truncateds = work.Truncateds;
             ReadOnlySpan<float> actions = work.Actions;
             foreach (int env in work.Envs)
             {
                 ++_steps[env];
-                rewards[env] = actions[env];
+                rewards[env] = actions[env] * _scales[env];
                 terminateds[env] = 0;
-                truncateds[env] = IsTruncated(env);
-                Observe(env, obs);
+                truncateds[env] = _steps[env] == _truncateAfter.Value ? (byte)1 : (byte)0;
+                Observe(work, env);
             }
         }
 
+        protected override void OnDraw(DrawRequest draw) => Engine.Drawn(draw, Picture(draw.Width * draw.Height));
+
+        protected override void OnClear() => _color = new byte[] { 0, 100, 200 };
+
         protected override void Loop(Engine engine)
         {
-            if (_tickHz.Value == 0)
-            {
-                engine.Run();
-                return;
-            }
-            using (SharedMemoryTransport transport = SharedMemoryTransport.Over(engine))
-            {
-                Dispatcher.Transport = transport;
-                RunFrames(transport);
-            }
+            if (_tickHz.Value == 0) engine.Run();
+            else using (SharedMemoryTransport transport = SharedMemoryTransport.Over(engine)) RunFrames(transport);
         }
 
         // The loop of a frame-based engine: a reset takes one turn, a step --ticks turns.
         private void RunFrames(SharedMemoryTransport transport)
         {
-            float[] obs = transport.GetObservationBuffer(_steps.Length, ObsSize);
-            float[] actions = transport.GetActionBuffer(_steps.Length, 1);
+            Dispatcher.Transport = transport;
+            transport.ClientCleared += OnClear;
             double left = 0;  // turns until the pending work is done
-            long done = 0;
             while (!transport.Engine.IsStopping)
             {
                 Dispatcher.Poll();
                 if (left > 0 && --left == 0)
                 {
-                    FinishFrame(transport, actions, obs);
-                    ++done;
+                    if (transport.PendingKind == WorkKind.Step) OnStep(transport.PendingWork);
+                    else OnReset(transport.PendingWork);
+                    transport.IncrementFrameSeq();
                 }
-                if (left == 0 && transport.ReadActionSeq() != done)
-                {
-                    transport.ReadActions(actions);
+                if (left == 0 && transport.ReadActionSeq() > transport.FrameSeq)
                     left = transport.PendingKind == WorkKind.Step ? Math.Floor(_ticks.Value) : 1;
-                }
+                foreach (DrawRequest wanted in transport.Captures.Wanted)
+                    transport.Captures.Publish(wanted, Picture(wanted.Width * wanted.Height));
                 Thread.Sleep((int)(1000 / _tickHz.Value));  // here a real engine draws its frame
             }
         }
 
-        private void FinishFrame(SharedMemoryTransport transport, float[] actions, float[] obs)
-        {
-            foreach (ResetRequest reset in transport.PendingWork.Resets) Reset(reset);
-            Span<byte> truncateds = default(Span<byte>);
-            if (transport.PendingKind == WorkKind.Step) truncateds = transport.GetTruncatedsSpan();
-            foreach (int env in transport.PendingEnvs)
-            {
-                if (transport.PendingKind == WorkKind.Step)
-                {
-                    ++_steps[env];
-                    truncateds[env] = IsTruncated(env);
-                }
-                Observe(env, obs);
-            }
-            transport.WriteObservations(obs);
-            transport.WriteRewards(actions);
-            transport.IncrementFrameSeq();
-        }
-
-        private void Reset(ResetRequest reset)
+        private void Reset(ResetRequest reset, Contract contract)
         {
             if (reset.Seed.HasValue) _random[reset.Env] = reset.Seed.Value;
-            _random[reset.Env] = unchecked(_random[reset.Env] * 6364136223846793005 + 1442695040888963407);
             _steps[reset.Env] = 0;
-            _episodes[reset.Env] = (_random[reset.Env] >> 32) % 9973;
+            _episodes[reset.Env] = Next(ref _random[reset.Env]) % 9973;
+            float[] range = contract?.Values("mass_scale_range") ?? new float[] { 1, 1 };
+            if (contract != null && contract.Begins) _draws[reset.Env] = contract.Seed;
+            _scales[reset.Env] = range[0] + (range[1] - range[0]) * Next(ref _draws[reset.Env]) / uint.MaxValue;
         }
 
-        private void Observe(int env, Span<float> obs)
+        private static uint Next(ref ulong state)
         {
-            obs[ObsSize * env] = _steps[env];
-            obs[ObsSize * env + 1] = _episodes[env];
+            state = unchecked(state * 6364136223846793005 + 1442695040888963407);
+            return (uint)(state >> 32);
         }
 
-        private byte IsTruncated(int env) => _steps[env] == _truncateAfter.Value ? (byte)1 : (byte)0;
-
-        private EnvelopeT DescribeScene(Envelope request)
+        private void Observe(Work work, int env)
         {
-            var info = new GetSceneInfoResponseT { SceneName = "counters", EntityCount = (uint)_steps.Length };
-            return new EnvelopeT { Payload = PayloadUnion.FromGetSceneInfoResponse(info) };
+            Span<float> obs = work.ObsOf(env);
+            obs[0] = _steps[env];
+            obs[1] = _episodes[env];
+            Span<byte> image = work.ArrayOf<byte>("images", env);  // empty in a reset that no client requested
+            Picture(image.Length / 3).CopyTo(image);
+        }
+
+        private Span<byte> Picture(int pixels)
+        {
+            var rgb = new byte[3 * pixels];
+            for (int i = 0; i < rgb.Length; ++i) rgb[i] = _color[i % 3];
+            return rgb;
+        }
+
+        private byte[] SetColor(byte[] color)
+        {
+            byte[] before = _color;
+            if (color.Length != 3) throw new TandemException(ErrorCode.InvalidArgument, "expected 3 bytes");
+            _color = color;
+            return before;
         }
     }
 }

@@ -2,13 +2,16 @@
 //
 //   mono Checks.exe             prints the names of the checks
 //   mono Checks.exe CHECK NAME  runs one with the region NAME; exit code 0 and "ok": it passed
+//   mono Checks.exe Server FLAGS serves as a ServicesServer
 //   mono Checks.exe Fields NAME runs FieldChecks with the engine of the region NAME; prints "ok"
+//   mono Checks.exe Frames NAME serves frames until a client has left; prints "ok"
 //   mono Checks.exe Structs     prints "struct size field:offset ..." for each struct of NativeStructs.cs
 
 using System;
 using System.Collections.Generic;
 using System.Reflection;
 using System.Runtime.InteropServices;
+using System.Text.RegularExpressions;
 using System.Threading;
 using tandem.rpc;
 
@@ -19,7 +22,7 @@ namespace Tandem.Testing
         public static int Main(string[] args)
         {
             var checks = new Dictionary<string, MethodInfo>();
-            foreach (Type type in new[] { typeof(EngineChecks), typeof(TransportChecks) })
+            foreach (Type type in new[] { typeof(EngineChecks), typeof(ServiceChecks), typeof(TransportChecks) })
             {
                 foreach (MethodInfo method in type.GetMethods(BindingFlags.Static | BindingFlags.Public))
                 {
@@ -31,6 +34,12 @@ namespace Tandem.Testing
                 foreach (string name in checks.Keys) Console.WriteLine(name);
                 return 0;
             }
+            if (args[0] == "Server")
+            {
+                var flags = new string[args.Length - 1];
+                Array.Copy(args, 1, flags, 0, flags.Length);
+                return new ServicesServer().Serve(flags, "Services for a test.");
+            }
             if (args[0] == "Structs")
             {
                 PrintStructs();
@@ -39,6 +48,10 @@ namespace Tandem.Testing
             if (args[0] == "Fields")
             {
                 FieldChecks.Run(args[1]);
+            }
+            else if (args[0] == "Frames")
+            {
+                TransportChecks.ServeFrames(args[1]);
             }
             else
             {
@@ -83,6 +96,17 @@ namespace Tandem.Testing
             return new SharedMemoryConfig { Name = name, Task = "Check", NumEnvs = 3, ObsSize = 2, ActSize = 1 };
         }
 
+        // A task without bounds, with infos that each reset sets.
+        internal static string Description(int obsSize, params string[] infos)
+        {
+            Func<int, string> box = size => "{\"type\": \"Box\", \"shape\": [" + size
+                + "], \"low\": [\"-inf\"], \"high\": [\"inf\"], \"dtype\": \"float32\"}";
+            string[] lines = Array.ConvertAll(infos, info => "{\"name\": \"" + info
+                + "\", \"length\": null, \"dtype\": \"float64\", \"at_reset\": true}");
+            return "{\"observation_space\": " + box(obsSize) + ", \"action_space\": " + box(1)
+                + ", \"max_episode_steps\": 0, \"infos\": [" + string.Join(", ", lines) + "]}";
+        }
+
         // Observations are the number of the environment; rewards are the actions.
         internal static void Simulate(Work work)
         {
@@ -106,10 +130,18 @@ namespace Tandem.Testing
         // Serves `body`, a client's program, by an engine with callbacks.
         internal static void Serve(string name, WorkHandler simulate, Action<string> log, Action<Client> body)
         {
-            using (Engine engine = Engine.Create(Config(name), simulate, log))
+            Serve(Config(name), simulate, body, null, log);
+        }
+
+        // `ready` gets the engine before it serves.
+        internal static void Serve(SharedMemoryConfig config, WorkHandler simulate, Action<Client> body,
+            Action<Engine> ready = null, Action<string> log = null)
+        {
+            using (Engine engine = Engine.Create(config, simulate, log))
             {
+                ready?.Invoke(engine);
                 Thread thread = Start(engine.Run);
-                using (Client client = Client.Attach(name)) body(client);
+                using (Client client = Client.Attach(config.Name)) body(client);
                 engine.Stop();
                 thread.Join();
             }
@@ -141,14 +173,22 @@ namespace Tandem.Testing
         {
             foreach (Type type in typeof(Engine).Assembly.GetTypes())
             {
-                if (!type.Name.StartsWith("tandem_", StringComparison.Ordinal) || !type.IsValueType) continue;
-                string line = type.Name + " " + Marshal.SizeOf(type);
-                foreach (FieldInfo field in type.GetFields(BindingFlags.Instance | BindingFlags.Public))
+                string name = type == typeof(ResetRequest) ? "tandem_reset" : type.Name;
+                if (!name.StartsWith("tandem_", StringComparison.Ordinal) || !type.IsValueType) continue;
+                string line = name + " " + Marshal.SizeOf(type);
+                foreach (FieldInfo field in type.GetFields(
+                    BindingFlags.Instance | BindingFlags.Public | BindingFlags.NonPublic))
                 {
-                    line += " " + field.Name + ":" + Marshal.OffsetOf(type, field.Name);
+                    line += " " + InC(field.Name) + ":" + Marshal.OffsetOf(type, field.Name);
                 }
                 Console.WriteLine(line);
             }
+        }
+
+        // _hasSeed -> has_seed.
+        private static string InC(string field)
+        {
+            return Regex.Replace(field.TrimStart('_'), "[A-Z]", letter => "_" + letter.Value.ToLowerInvariant());
         }
     }
 }

@@ -1,6 +1,7 @@
 // Checks of the classes with the names of the LuckyEngine plan: transport, dispatcher, registry, host, panel.
 
 using System;
+using System.Collections.Generic;
 using System.Threading;
 using tandem.rpc;
 using static Tandem.Testing.Checks;
@@ -187,6 +188,210 @@ namespace Tandem.Testing
             }
         }
 
+        public static void ImagesAreDrawnInAFrameLoop(string name)
+        {
+            using (var host = new RpcHost())
+            {
+                host.Start(ServiceChecks.Cameras(name), new RpcConfig());
+                CaptureBridge captures = host.Transport.Captures;
+                int requested = 0;
+                captures.Requested += request => ++requested;
+                bool running = true;
+                Thread thread = Start(() =>
+                {
+                    using (Client client = Client.Attach(name)) ExpectImages(client.Rpc);
+                    running = false;
+                });
+                while (captures.Wanted.Length == 0) Frame(host);
+                DrawRequest first = captures.Wanted[0];
+                ExpectEqual(1, captures.Wanted.Length);
+                ExpectError(ErrorCode.InvalidArgument, "unanswered", () => captures.Publish(first, new byte[23]));
+                ExpectEqual(first.Number, captures.Wanted[0].Number);
+                Expect(captures.Publish(first, new byte[32], PixelFormat.Rgba8), "a caller");
+                Expect(!captures.Publish(first, new byte[24]), "no caller after the answer");
+                while (captures.Wanted.Length == 0) Frame(host);
+                Expect(captures.Refuse(captures.Wanted[0], ErrorCode.Unsupported, "dark"), "a caller");
+                ExpectEqual(0, captures.Wanted.Length);
+                while (Volatile.Read(ref running)) Frame(host);
+                thread.Join();
+                ExpectEqual(2, requested);
+            }
+        }
+
+        private static void ExpectImages(Rpc rpc)
+        {
+            EnvelopeT request = ServiceChecks.CameraRequest("rear", 2);
+            ExpectEqual(24, rpc.Call(request).Payload.AsNamedImageFrame().Frame.Data.Count);
+            ExpectError(ErrorCode.Unsupported, "dark", () => rpc.Call(request));
+        }
+
+        // Shows environment 2, in grey 7.
+        internal static void ServeFrames(string name)
+        {
+            SharedMemoryConfig config = Config(name);
+            config.EngineServices = new EngineServices { DrawsFrames = true };
+            config.Frames = new FrameConfig { Width = 4, Height = 2, Envs = new[] { 2 }, Hz = 200 };
+            using (var host = new RpcHost())
+            {
+                host.Start(config, new RpcConfig());
+                bool attached = false;
+                while (!attached || host.Transport.Engine.Status.HasClient)
+                {
+                    attached |= host.Transport.Engine.Status.HasClient;
+                    Frame(host);
+                    foreach (DrawRequest wanted in host.Transport.Captures.Wanted)
+                    {
+                        ExpectEqual("Frame 2 4x2",
+                            wanted.Purpose + " " + wanted.Env + " " + wanted.Width + "x" + wanted.Height);
+                        var rgb = new byte[24];
+                        rgb.AsSpan().Fill(7);
+                        host.Transport.Captures.Publish(wanted, rgb);
+                    }
+                    Thread.Sleep(1);
+                }
+            }
+        }
+
+        public static void OwnMethodsAreAnsweredInAFrameLoop(string name)
+        {
+            using (var host = new RpcHost())
+            {
+                ServiceChecks.RegisterMethods(host.Dispatcher);
+                host.Start(Config(name), new RpcConfig());
+                bool running = true;
+                var later = new ManualResetEventSlim();
+                Thread thread = Start(() =>
+                {
+                    using (Client client = Client.Attach(name))
+                    using (Attendant attendant = Attendant.Attach(name, "check"))
+                    {
+                        ServiceChecks.ExpectMethods(client.Rpc);
+                        ExpectEqual("9", string.Join(",", attendant.Rpc.CallOwn("echo", new byte[] { 9 })));
+                        running = false;
+                        later.Wait();
+                        ExpectEqual("8", string.Join(",", attendant.Rpc.CallOwn("echo", new byte[] { 9 }, 60)));
+                    }
+                });
+                while (Volatile.Read(ref running)) Frame(host);
+                host.Dispatcher.Transport = null;
+                later.Set();
+                OwnCall call;
+                while (!host.Transport.TryReceiveOwnCall(out call)) Thread.Yield();
+                ExpectEqual("echo", call.Method);
+                host.Transport.Engine.Answer(call.Number, new byte[] { 8 });
+                while (!thread.Join(0)) host.Transport.ReadActionSeq();
+            }
+        }
+
+        public static void ArraysAreWrittenByName(string name)
+        {
+            using (var transport = new SharedMemoryTransport())
+            {
+                SharedMemoryConfig config = Config(name);
+                config.ObsSize = 0;
+                config.ImageWidth = config.ImageHeight = 1;
+                config.Fields = new[] { new Field("obs/count", ElementType.Int32, 2) };
+                transport.Create(config);
+                ExpectError(ErrorCode.NoStepPending, "", () => transport.WriteArray<int>("obs/count", new int[6]));
+                transport.SpinWaitForAction(1);
+                transport.WriteArray<int>("obs/count", new[] { 1, 2, 3, 4, 5, 6 });
+                transport.WriteArray<byte>("images", new byte[] { 1, 1, 1, 2, 2, 2, 3, 3, 3 });
+                transport.WriteArray<float>("rewards", new float[3]);  // not part of a reset
+                ExpectThrow<ArgumentException>(() => transport.WriteArray<int>("obs/count", new int[5]));
+                ExpectError(ErrorCode.InvalidArgument, "Int32",
+                    () => transport.WriteArray<float>("obs/count", new float[6]));
+                ExpectError(ErrorCode.InvalidArgument, "obs/count",
+                    () => transport.WriteArray<int>("obs/cuont", new int[6]));
+                transport.IncrementFrameSeq();
+                Thread thread = Start(() =>
+                {
+                    using (Client client = Client.Attach(name))
+                    {
+                        client.SendReset(new[] { new ResetRequest(1) });
+                        client.Recv();
+                        ExpectEqual("1,2,9,9,5,6", string.Join(",", client.Array("obs/count").Span<int>().ToArray()));
+                        ExpectEqual("1,1,1,2,2,2,3,3,3", string.Join(",", client.Images.ToArray()));
+                    }
+                });
+                transport.SpinWaitForAction(2);
+                transport.WriteArray<int>("obs/count", new[] { 9, 9, 9, 9, 9, 9 });
+                transport.IncrementFrameSeq();
+                while (!thread.Join(0)) transport.ReadActionSeq();
+            }
+        }
+
+        public static void TheRegistryHasContractsAndInfos(string name)
+        {
+            var batch = new AgentBatch(3, 2, 1, infoSize: 1);
+            batch.ResetAgent = reset =>
+            {
+                Contract contract = batch.Contracts[reset.Env];
+                batch.Infos[reset.Env] = contract == null ? -1
+                    : 100 * contract.Values("friction_range")[1] + contract.Seed + (contract.Begins ? 0.5 : 0);
+                if (contract == null) return;
+                ExpectEqual("friction_range,terrain_type", string.Join(",", contract.Names));
+                ExpectEqual("ice", contract.Text("terrain_type"));
+                Expect(contract.Text("x") == null && contract.Values("mass_scale_range") == null, "no other fields");
+            };
+            using (var host = new RpcHost())
+            {
+                SharedMemoryConfig config = Config(name);
+                config.Description = Description(2, "x");
+                config.EngineServices = new EngineServices
+                {
+                    ContractFields = new[] { "friction_range", "terrain_type" }
+                };
+                host.Start(config, new RpcConfig());
+                bool running = true;
+                Thread thread = Start(() =>
+                {
+                    using (Client client = Client.Attach(name)) ExpectContracts(client);
+                    running = false;
+                });
+                while (Volatile.Read(ref running))
+                {
+                    if (ExternalAgentRegistry.WaitAndApplyExternalActions(batch, 0.05))
+                        ExternalAgentRegistry.PublishState(batch);
+                }
+                thread.Join();
+                ExpectThrow<ArgumentException>(() =>
+                {
+                    using (var transport = new SharedMemoryTransport())
+                    {
+                        host.Stop();
+                        transport.Create(Config(name));
+                        ExternalAgentRegistry.WaitAndApplyExternalActions(new AgentBatch(2, 2, 1), 1);
+                    }
+                });
+            }
+        }
+
+        private static void ExpectContracts(Client client)
+        {
+            Func<string> infos = () => string.Join(" ", client.Array("infos").Span<double>().ToArray());
+            client.Reset();
+            ExpectEqual("-1 -1 -1", infos());
+            var contract = new SimulationContractT
+            {
+                FrictionRange = new List<float> { 0.5f, 2 }, TerrainType = "ice",
+                MassScaleRange = new List<float> { 1, 2 }
+            };
+            EnvelopeT answer = client.Rpc.Call(new EnvelopeT
+            {
+                Method = MethodId.ResetAgent,
+                Payload = PayloadUnion.FromResetAgentRequest(new ResetAgentRequestT
+                {
+                    EnvIds = new List<uint> { 0, 2 }, Seed = 40, AtNextReset = true,
+                    SimulationContract = contract
+                })
+            });
+            ExpectEqual("mass_scale_range", string.Join(",", answer.Payload.AsResetAgentResponse().UnusedFields));
+            client.Reset();
+            ExpectEqual("240.5 -1 242.5", infos());
+            client.Reset();
+            ExpectEqual("240 -1 242", infos());
+        }
+
         public static void TheRegistryStepsABatch(string name)
         {
             var batch = new AgentBatch(3, 2, 1);
@@ -238,7 +443,7 @@ namespace Tandem.Testing
                 Frame(host);
                 Expect(host.IsRunning && EditorRpcApi.IsRunning, "a running host");
                 ExpectEqual(name, EditorRpcApi.SharedMemoryName);
-                ExpectEqual(7, EditorRpcApi.GetServiceCount());
+                ExpectEqual(8, EditorRpcApi.GetServiceCount());
                 ExpectEqual("scene", EditorRpcApi.GetServiceName(3));
                 Expect(!EditorRpcApi.IsServiceEnabled(0), "agent is off");
                 Expect(EditorRpcApi.IsServiceEnabled(3), "scene is on");
