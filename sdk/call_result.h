@@ -76,6 +76,14 @@ inline constexpr uint32_t kFirstBytes<tandem_engine_options> = 80;
 template <>
 inline constexpr uint32_t kFirstBytes<tandem_status> = 296;
 template <>
+inline constexpr uint32_t kFirstBytes<tandem_image> = 32;
+template <>
+inline constexpr uint32_t kFirstBytes<tandem_services> = 192;
+template <>
+inline constexpr uint32_t kFirstBytes<tandem_gpu> = 24;
+template <>
+inline constexpr uint32_t kFirstBytes<tandem_frames> = 32;
+template <>
 inline constexpr uint32_t kFirstBytes<tandem_server> = 56;
 template <>
 inline constexpr uint32_t kFirstBytes<tandem_client_options> = 32;

@@ -25,12 +25,20 @@ TEST(CallResult, CodesAreThoseOfTheTable) {
 
 TEST(CallResult, StructsHaveTheSizesOfVersion1) {
   EXPECT_EQ(sizeof(tandem_array), kFirstBytes<tandem_array>);
-  EXPECT_EQ(sizeof(tandem_work), kFirstBytes<tandem_work>);
+  // Version 1.3 has appended name to contracts.
+  EXPECT_EQ(offsetof(tandem_work, name), kFirstBytes<tandem_work>);
+  EXPECT_EQ(sizeof(tandem_work), 88u);
   EXPECT_EQ(sizeof(tandem_callbacks), kFirstBytes<tandem_callbacks>);
   // Version 1.1 has appended stream_hz and rpc_ring_kib.
   EXPECT_EQ(offsetof(tandem_engine_options, stream_hz),
             kFirstBytes<tandem_engine_options>);
-  EXPECT_EQ(sizeof(tandem_engine_options), 96u);
+  // Version 1.3 has appended fields to frames.
+  EXPECT_EQ(offsetof(tandem_engine_options, fields), 96u);
+  EXPECT_EQ(sizeof(tandem_engine_options), 144u);
+  EXPECT_EQ(sizeof(tandem_services), kFirstBytes<tandem_services>);
+  EXPECT_EQ(sizeof(tandem_image), kFirstBytes<tandem_image>);
+  EXPECT_EQ(sizeof(tandem_frames), kFirstBytes<tandem_frames>);
+  EXPECT_EQ(sizeof(tandem_gpu), kFirstBytes<tandem_gpu>);
   EXPECT_EQ(sizeof(tandem_status), kFirstBytes<tandem_status>);
   EXPECT_EQ(sizeof(tandem_server), kFirstBytes<tandem_server>);
   EXPECT_EQ(sizeof(tandem_client_options), kFirstBytes<tandem_client_options>);

@@ -1,4 +1,7 @@
 // The functions of tandem.h for clients and attendants, and their RPCs.
+//
+// Length: one short function for each of the interface.
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <memory>
@@ -137,15 +140,28 @@ void RequestImagesInData(rpc::PayloadUnion* request) {
   }
 }
 
+absl::Status CheckBytes(uint64_t size) {
+  if (size <= AlignedEnvelope::kMaxBytes) return absl::OkStatus();
+  return MakeError(
+      ErrorCode::kMessageTooLarge,
+      absl::StrCat("size: expected at most ", AlignedEnvelope::kMaxBytes,
+                   ", found ", size, "; nothing was sent"));
+}
+
+// Checks what each call needs; there is no answer yet.
+absl::Status CheckCall(uint8_t** answer, uint64_t* answer_size,
+                       double timeout_secs) {
+  if (answer == nullptr) return MissingArgument("answer");
+  if (answer_size == nullptr) return MissingArgument("answer_size");
+  *answer = nullptr;
+  *answer_size = 0;
+  return CheckSeconds(timeout_secs);
+}
+
 absl::StatusOr<PackedCall> CallFrom(const uint8_t* envelope, uint64_t size,
                                     Answers expected) {
   if (envelope == nullptr) return MissingArgument("envelope");
-  if (size > AlignedEnvelope::kMaxBytes) {
-    return MakeError(
-        ErrorCode::kMessageTooLarge,
-        absl::StrCat("size: expected at most ", AlignedEnvelope::kMaxBytes,
-                     ", found ", size, "; nothing was sent"));
-  }
+  TANDEM_RETURN_IF_ERROR(CheckBytes(size));
   const AlignedEnvelope found({envelope, size});
   if (found.get() == nullptr) {
     return MakeError(ErrorCode::kInvalidArgument,
@@ -161,14 +177,37 @@ absl::StatusOr<PackedCall> CallFrom(const uint8_t* envelope, uint64_t size,
   return PackedCall(call);
 }
 
-// Copies a message into memory of the program's.
+// Copies bytes into memory of the program's.
+absl::Status GiveBytes(const void* data, size_t data_bytes, uint8_t** bytes,
+                       uint64_t* size) {
+  *bytes = static_cast<uint8_t*>(std::malloc(std::max<size_t>(data_bytes, 1)));
+  if (*bytes == nullptr) throw std::bad_alloc();
+  if (data_bytes > 0) std::memcpy(*bytes, data, data_bytes);
+  *size = data_bytes;
+  return absl::OkStatus();
+}
+
+// The same for a message.
 absl::Status GiveBytes(const RpcMessage& message, uint8_t** bytes,
                        uint64_t* size) {
-  *bytes = static_cast<uint8_t*>(std::malloc(message.bytes()));
-  if (*bytes == nullptr) throw std::bad_alloc();
-  std::memcpy(*bytes, message.data(), message.bytes());
-  *size = message.bytes();
-  return absl::OkStatus();
+  return GiveBytes(message.data(), message.bytes(), bytes, size);
+}
+
+// The same for the answer of a method of the engine's own.
+absl::Status GiveOwnAnswer(const RpcMessage& message, uint8_t** bytes,
+                           uint64_t* size) {
+  const rpc::CallOwnResponse* const answer =
+      message.envelope().payload_as_CallOwnResponse();
+  if (answer == nullptr) {
+    return MakeError(
+        ErrorCode::kBrokenPeer,
+        absl::StrCat("expected a CallOwnResponse, found ",
+                     rpc::EnumNamePayload(message.envelope().payload_type()),
+                     "; close the client"));
+  }
+  const auto* const data = answer->data();
+  return GiveBytes(data == nullptr ? nullptr : data->data(),
+                   data == nullptr ? 0 : data->size(), bytes, size);
 }
 
 absl::StatusOr<WaitStrategy> WaitFrom(uint32_t number) {
@@ -393,11 +432,8 @@ tandem_code tandem_rpc_call(tandem_rpc* rpc, const uint8_t* envelope,
                             uint64_t size, double timeout_secs,
                             uint8_t** answer, uint64_t* answer_size) {
   return CallAnytime(rpc, "rpc", [&](Caller& caller) -> absl::Status {
-    if (answer == nullptr) return MissingArgument("answer");
-    if (answer_size == nullptr) return MissingArgument("answer_size");
-    *answer = nullptr;
-    *answer_size = 0;
-    TANDEM_RETURN_IF_ERROR(tandem::CheckSeconds(timeout_secs));
+    TANDEM_RETURN_IF_ERROR(
+        tandem::CheckCall(answer, answer_size, timeout_secs));
     TANDEM_ASSIGN_OR_RETURN(
         tandem::PackedCall call,
         tandem::CallFrom(envelope, size, tandem::Answers::kOnce));
@@ -406,6 +442,31 @@ tandem_code tandem_rpc_call(tandem_rpc* rpc, const uint8_t* envelope,
         const tandem::RpcMessage message,
         calls->Call(std::move(call), Deadline::After(timeout_secs)));
     return tandem::GiveBytes(message, answer, answer_size);
+  });
+}
+
+tandem_code tandem_rpc_call_own(tandem_rpc* rpc, const char* name,
+                                const void* request, uint64_t size,
+                                double timeout_secs, uint8_t** answer,
+                                uint64_t* answer_size) {
+  return CallAnytime(rpc, "rpc", [&](Caller& caller) -> absl::Status {
+    if (name == nullptr) return MissingArgument("name");
+    if (request == nullptr && size > 0) return MissingArgument("request");
+    TANDEM_RETURN_IF_ERROR(
+        tandem::CheckCall(answer, answer_size, timeout_secs));
+    TANDEM_RETURN_IF_ERROR(tandem::CheckBytes(size));
+    tandem::rpc::CallOwnRequestT own;
+    own.name = name;
+    const auto* const bytes = static_cast<const uint8_t*>(request);
+    own.data.assign(bytes, bytes + size);
+    tandem::rpc::EnvelopeT envelope;
+    envelope.method = tandem::rpc::MethodId::CallOwn;
+    envelope.payload.Set(std::move(own));
+    TANDEM_ASSIGN_OR_RETURN(const auto calls, caller.rpcs->Client());
+    TANDEM_ASSIGN_OR_RETURN(const tandem::RpcMessage message,
+                            calls->Call(tandem::PackedCall(envelope),
+                                        Deadline::After(timeout_secs)));
+    return tandem::GiveOwnAnswer(message, answer, answer_size);
   });
 }
 

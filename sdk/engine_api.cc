@@ -169,6 +169,23 @@ tandem_code tandem_engine_array(tandem_engine* engine, const char* name,
   });
 }
 
+tandem_code tandem_engine_gpu_array(tandem_engine* engine, const char* name,
+                                    tandem_array* array) {
+  return CallAnytime(engine, [&](ForeignEngine& open) -> absl::Status {
+    TANDEM_ASSIGN_OR_RETURN(const auto* arrays, open.gpu_arrays());
+    return arrays->Find(name, array);
+  });
+}
+
+tandem_code tandem_engine_gpu_stream(tandem_engine* engine, void* stream) {
+  return CallAlone(
+      engine, InCallback::kAllowed, [&](ForeignEngine& open) -> absl::Status {
+        TANDEM_RETURN_IF_ERROR(open.gpu_arrays().status());
+        open.host().gpu()->WriteOn(static_cast<tandem::CudaStream>(stream));
+        return absl::OkStatus();
+      });
+}
+
 tandem_code tandem_engine_run(tandem_engine* engine) {
   return CallAlone(engine, InCallback::kRefused,
                    [](ForeignEngine& open) { return open.Run(); });
@@ -245,18 +262,35 @@ tandem_code tandem_engine_answer(tandem_engine* engine, uint64_t call,
 
 tandem_code tandem_engine_refuse(tandem_engine* engine, uint64_t call,
                                  tandem_code code, const char* text) {
-  return CallAlone(
-      engine, InCallback::kAllowed, [&](ForeignEngine& open) -> absl::Status {
-        if (text == nullptr) return tandem::MissingArgument("text");
-        const auto error = static_cast<tandem::ErrorCode>(code);
-        if (code <= 0 || code > TANDEM_GPU_OTHER_CONTEXT) {
-          return tandem::MakeError(
-              tandem::ErrorCode::kInvalidArgument,
-              absl::StrCat("code: expected an error of tandem.h, found ",
-                           code));
-        }
-        return open.Answer(call, tandem::MakeError(error, text));
-      });
+  const auto error_of = [&]() -> absl::StatusOr<absl::Status> {
+    if (text == nullptr) return tandem::MissingArgument("text");
+    if (code > 0 && code <= TANDEM_GPU_OTHER_CONTEXT) {
+      return tandem::MakeError(static_cast<tandem::ErrorCode>(code), text);
+    }
+    return tandem::MakeError(
+        tandem::ErrorCode::kInvalidArgument,
+        absl::StrCat("code: expected an error of tandem.h, found ", code));
+  };
+  if (tandem::ForeignDraws::IsDraw(call)) {
+    return CallAnytime(engine, [&](ForeignEngine& open) -> absl::Status {
+      TANDEM_ASSIGN_OR_RETURN(absl::Status error, error_of());
+      return open.draws().Refuse(call, std::move(error));
+    });
+  }
+  return CallAlone(engine, InCallback::kAllowed,
+                   [&](ForeignEngine& open) -> absl::Status {
+                     TANDEM_ASSIGN_OR_RETURN(absl::Status error, error_of());
+                     return open.Answer(call, std::move(error));
+                   });
+}
+
+tandem_code tandem_engine_drawn(tandem_engine* engine, uint64_t call,
+                                const tandem_image* image) {
+  return CallAnytime(engine, [&](ForeignEngine& open) -> absl::Status {
+    tandem_image read;
+    TANDEM_RETURN_IF_ERROR(tandem::ReadStruct(image, "image", &read));
+    return open.draws().Drawn(call, read);
+  });
 }
 
 tandem_code tandem_engine_stop(tandem_engine* engine) {

@@ -220,7 +220,7 @@ TEST_F(ApiTest, RefusesInvalidArguments) {
   for (const uint32_t size : {0U, 8U, 79U, 1U << 20}) {
     options.struct_size = size;
     EXPECT_EQ(create(), TANDEM_INVALID_ARGUMENT) << size;
-    EXPECT_TRUE(absl::StrContains(LastError(), "expected 96")) << LastError();
+    EXPECT_TRUE(absl::StrContains(LastError(), "expected 144")) << LastError();
   }
   options = Options();
   options.obs_size = 0;
@@ -298,7 +298,8 @@ TEST_F(ApiTest, AcceptsTheShorterStructOfVersion1_0) {
 TEST(Api, ServicesHaveNames) {
   EXPECT_STREQ(tandem_service_name(0), "agent");
   EXPECT_STREQ(tandem_service_name(6), "debug");
-  EXPECT_EQ(tandem_service_name(7), nullptr);
+  EXPECT_STREQ(tandem_service_name(7), "own");
+  EXPECT_EQ(tandem_service_name(8), nullptr);
   EXPECT_EQ(tandem_service_name(~0U), nullptr);
 }
 

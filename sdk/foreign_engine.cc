@@ -1,7 +1,9 @@
 #include "sdk/foreign_engine.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <numeric>
 #include <optional>
 #include <utility>
 
@@ -12,9 +14,27 @@
 #include "engine_adapter/task_description.h"
 #include "schema/layout/service.h"
 #include "sdk/call_result.h"
+#include "sdk/engine_fields.h"
+#include "transport/exported_arrays.h"
 
 namespace tandem {
 namespace {
+
+absl::StatusOr<FrameOptions> FramesOf(const tandem_frames& given,
+                                      const tandem_engine_options& options) {
+  constexpr uint32_t kShown = 4;
+  tandem_frames frames;
+  TANDEM_RETURN_IF_ERROR(ReadStruct(&given, "options->frames", &frames));
+  FrameOptions read = {.width = frames.width, .height = frames.height};
+  if (frames.hz != 0) read.hz = frames.hz;
+  if (frames.envs == nullptr) {
+    read.envs.resize(std::min(options.num_envs, kShown));
+    std::iota(read.envs.begin(), read.envs.end(), 0U);
+  } else {
+    read.envs.assign(frames.envs, frames.envs + frames.env_count);
+  }
+  return read;
+}
 
 absl::StatusOr<EngineHost::Options> HostOptions(
     const tandem_engine_options& options, const tandem_callbacks& callbacks) {
@@ -35,6 +55,10 @@ absl::StatusOr<EngineHost::Options> HostOptions(
         host.rpc_ring_bytes,
         RpcRingBytes(options.rpc_ring_kib, "options->rpc_ring_kib"));
   }
+  if (options.frames != nullptr) {
+    TANDEM_ASSIGN_OR_RETURN(host.frames, FramesOf(*options.frames, options));
+  }
+  host.image_slot_bytes = options.image_slot_kib * 1024;
   if (callbacks.log != nullptr) {
     host.log = [log = callbacks.log,
                 user = callbacks.user](absl::string_view line) {
@@ -42,6 +66,16 @@ absl::StatusOr<EngineHost::Options> HostOptions(
     };
   }
   return host;
+}
+
+// kMessageTooLarge: there are 2 GiB or more.
+absl::Status CheckAnswerBytes(size_t bytes) {
+  constexpr size_t kMost = (size_t{1} << 31) - 1;
+  if (bytes <= kMost) return absl::OkStatus();
+  return MakeError(
+      ErrorCode::kMessageTooLarge,
+      absl::StrCat("answer: expected at most ", kMost, " bytes, found ", bytes,
+                   "; the call is still unanswered"));
 }
 
 absl::Status CheckStepSecs(double secs) {
@@ -79,18 +113,80 @@ absl::StatusOr<std::unique_ptr<ForeignEngine>> ForeignEngine::Make(
         TaskDescriptionFrom(options.description, options.obs_size,
                             options.act_size));
   }
+  TANDEM_RETURN_IF_ERROR(ReadFields(options, &schema));
   TANDEM_RETURN_IF_ERROR(CheckStepSecs(options.step_secs));
   if (options.method_count > 0 && options.methods == nullptr) {
     return MissingArgument("options->methods");
   }
-  return absl::WrapUnique(
+  schema.images = {.width = options.image_width,
+                   .height = options.image_height};
+  if (options.gpu != nullptr) {
+    tandem_gpu gpu;
+    TANDEM_RETURN_IF_ERROR(ReadStruct(options.gpu, "options->gpu", &gpu));
+    schema.gpu = GpuSchema{.cuda_device = static_cast<int>(gpu.cuda_device),
+                           .fills_cpu = gpu.gpu_only == 0,
+                           .image_width = gpu.image_width,
+                           .image_height = gpu.image_height};
+  }
+  auto engine = absl::WrapUnique(
       new ForeignEngine(options, callbacks, std::move(schema)));
+  TANDEM_RETURN_IF_ERROR(engine->ReadServices(options));
+  return engine;
+}
+
+absl::Status ForeignEngine::ReadServices(const tandem_engine_options& options) {
+  if (options.services == nullptr) return absl::OkStatus();
+  tandem_services services;
+  TANDEM_RETURN_IF_ERROR(
+      ReadStruct(options.services, "options->services", &services));
+  TANDEM_ASSIGN_OR_RETURN(
+      services_,
+      ForeignServices::Make(
+          services, schema_.num_envs, schema_.task,
+          [this](int32_t result) { return ResultOf(result); }, &draws_));
+  schema_.description.own_methods = services_->own_methods();
+  return absl::OkStatus();
+}
+
+ForeignEngine::~ForeignEngine() {
+  Close();
+  own_host_.reset();  // its threads use the rest
+}
+
+void ForeignEngine::Close() {
+  if (frames() != nullptr) services_->frames()->Close();
+}
+
+EnginePorts ForeignEngine::ports() {
+  EnginePorts ports;
+  if (services_ != nullptr) {
+    ports = services_->ports();
+    if (!schema_.description.own_methods.empty()) ports.own = this;
+  }
+  ports.methods = this;
+  return ports;
+}
+
+absl::StatusOr<const NamedArrays*> ForeignEngine::gpu_arrays() const {
+  if (host_->gpu() != nullptr) return &gpu_arrays_;
+  return MakeError(
+      ErrorCode::kUnsupported,
+      schema_.gpu ? "expected arrays on the GPU, found no driver; the engine's "
+                    "log has the reason"
+                  : "expected an engine with options->gpu, found one without");
 }
 
 void ForeignEngine::SetHost(EngineHost* host) {
   host_ = host;
-  arrays_ = NamedArrays::OfEngine(host->arrays());
+  arrays_ = NamedArrays::OfEngine(host->arrays(), schema_.images);
+  if (host->gpu() != nullptr) {
+    gpu_arrays_ = NamedArrays::OfGpu(*host->gpu(), schema_.num_envs);
+  }
   resets_.reserve(schema_.num_envs);
+  contracts_.reserve(schema_.num_envs);
+  data_.resize(NamedArrays::kFirstField + host->arrays().fields.size());
+  step_data_ = data_;
+  step_.data = step_data_.data();
 }
 
 ForeignEngine::ForeignEngine(const tandem_engine_options& options,
@@ -99,13 +195,15 @@ ForeignEngine::ForeignEngine(const tandem_engine_options& options,
     : given_(callbacks),
       callbacks_(callbacks),
       schema_(std::move(schema)),
-      step_secs_(options.step_secs) {
+      step_secs_(options.step_secs),
+      draws_([this](uint64_t number, const tandem_draw& draw) {
+        Add({.kind = TANDEM_WORK_DRAW, .call = number, .draw = draw});
+      }) {
   for (uint32_t i = 0; i < options.method_count; ++i) {
     methods_.push_back(static_cast<rpc::MethodId>(options.methods[i]));
   }
   step_.struct_size = sizeof(step_);
   step_.kind = TANDEM_WORK_STEP;
-  step_.data = step_data_.data();
 }
 
 absl::Status ForeignEngine::Next(Deadline deadline, tandem_work* work) {
@@ -116,6 +214,7 @@ absl::Status ForeignEngine::Next(Deadline deadline, tandem_work* work) {
                      "the two ways");
   }
   *work = {};
+  DropUnwantedDraws();
   if (held_ == nullptr && events_.empty()) held_ = host_->Next(deadline);
   if (!events_.empty()) {
     TakeEvent(work);
@@ -178,6 +277,13 @@ int32_t ForeignEngine::CallWithoutText(void* user, const tandem_work* work) {
   return self->given_.work(self->given_.user, work);
 }
 
+absl::Status ForeignEngine::ResultOf(int32_t result) {
+  absl::Status status = result == 0 ? absl::OkStatus() : Failure(result);
+  failure_.clear();
+  callbacks_ = given_;
+  return status;
+}
+
 absl::Status ForeignEngine::Failure(int32_t result) {
   const std::string text = std::exchange(failure_, {});
   return MakeError(ErrorCode::kEngineFailed,
@@ -228,26 +334,72 @@ void ForeignEngine::CallWithEvents() {
     tandem_work work = {};
     TakeEvent(&work);
     const absl::Status result = Called(work);
-    // No effect if the callback has answered the call.
-    if (!result.ok()) (void)Answer(work.call, result);
+    if (result.ok()) continue;
+    // No effect if the callback has answered.
+    if (work.kind == TANDEM_WORK_DRAW) {
+      (void)draws_.Refuse(work.call, result);
+    } else {
+      (void)Answer(work.call, result);
+    }
   }
 }
 
-void ForeignEngine::ClearClientState() { Add({.kind = TANDEM_WORK_CLEAR}); }
+void ForeignEngine::ClearClientState() {
+  if (services_ != nullptr) services_->ClearClientState();
+  Add({.kind = TANDEM_WORK_CLEAR});
+}
+
+// Callers of these images have left, or their time is over.
+void ForeignEngine::DropUnwantedDraws() {
+  while (!events_.empty() && events_.front().kind == TANDEM_WORK_DRAW &&
+         !draws_.Has(events_.front().call)) {
+    events_.pop_front();
+  }
+}
 
 void ForeignEngine::Handle(rpc::MethodId method,
                            std::span<const uint8_t> envelope,
                            std::weak_ptr<const void> wanted,
                            MethodPort::Answer answer) {
+  AddCall({.kind = TANDEM_WORK_CALL, .method = method}, envelope,
+          std::move(wanted), std::move(answer));
+}
+
+void ForeignEngine::CallOwn(size_t method, std::span<const uint8_t> request,
+                            std::weak_ptr<const void> wanted,
+                            OwnMethodPort::Answer answer) {
+  const auto with_bytes =
+      [wanted, answer = std::move(answer)](
+          absl::StatusOr<std::span<const uint8_t>> bytes) -> absl::Status {
+    if (wanted.expired()) {
+      return MakeError(ErrorCode::kNoStepPending,
+                       "call: expected an unanswered call, found one whose "
+                       "caller has left or cancelled it");
+    }
+    if (!bytes.ok()) {
+      answer(bytes.status());
+      return absl::OkStatus();
+    }
+    TANDEM_RETURN_IF_ERROR(CheckAnswerBytes(bytes->size()));
+    answer(std::vector<uint8_t>(bytes->begin(), bytes->end()));
+    return absl::OkStatus();
+  };
+  AddCall({.kind = TANDEM_WORK_CALL,
+           .method = rpc::MethodId::CallOwn,
+           .name = schema_.description.own_methods[method].name.c_str()},
+          request, std::move(wanted), with_bytes);
+}
+
+void ForeignEngine::AddCall(Event event, std::span<const uint8_t> bytes,
+                            std::weak_ptr<const void> wanted,
+                            MethodPort::Answer answer) {
   // Calls that were cancelled get no answer.
   std::erase_if(calls_,
                 [](const auto& each) { return each.second.wanted.expired(); });
-  Event event = {.kind = TANDEM_WORK_CALL,
-                 .call = ++last_call_,
-                 .method = method,
-                 .envelope_bytes = envelope.size()};
-  event.envelope.resize((envelope.size() + 7) / 8);
-  std::memcpy(event.envelope.data(), envelope.data(), envelope.size());
+  event.call = ++last_call_;
+  event.envelope_bytes = bytes.size();
+  event.envelope.resize(bytes.size() / sizeof(uint64_t) + 1);  // a NUL behind
+  std::memcpy(event.envelope.data(), bytes.data(), bytes.size());
   calls_.emplace(event.call, Pending{std::move(wanted), std::move(answer)});
   Add(std::move(event));
 }
@@ -255,17 +407,26 @@ void ForeignEngine::Handle(rpc::MethodId method,
 void ForeignEngine::DescribeReset(std::span<const ResetRequest> requests,
                                   const ResetIo& io, tandem_work* work) {
   resets_.clear();
+  contracts_.clear();
+  const bool any = services_ != nullptr && services_->has_contracts();
   for (const ResetRequest& request : requests) {
+    if (any) contracts_.push_back(services_->TakeContract(request.env));
     resets_.push_back({.env = request.env,
                        .has_seed = request.seed.has_value() ? 1U : 0U,
                        .seed = request.seed.value_or(0)});
   }
-  data_ = NamedArrays::Of(io);
+  NamedArrays::Fill(io, data_);
   work->struct_size = sizeof(*work);
   work->kind = TANDEM_WORK_RESET;
   work->count = static_cast<uint32_t>(resets_.size());
   work->resets = resets_.data();
   work->data = data_.data();
+  work->contracts = any ? contracts_.data() : nullptr;
+}
+
+void ForeignEngine::SetStepData(const StepIo& io) {
+  NamedArrays::Fill(io, step_data_);
+  step_obs_ = io.obs.data();
 }
 
 void ForeignEngine::TakeEvent(tandem_work* work) {
@@ -277,6 +438,8 @@ void ForeignEngine::TakeEvent(tandem_work* work) {
   work->call = current_.call;
   work->envelope = reinterpret_cast<const uint8_t*>(current_.envelope.data());
   work->envelope_size = current_.envelope_bytes;
+  work->name = current_.name;
+  if (current_.kind == TANDEM_WORK_DRAW) work->draw = &current_.draw;
 }
 
 }  // namespace tandem

@@ -13,7 +13,7 @@
 #ifndef TANDEM_SDK_FOREIGN_ENGINE_H_
 #define TANDEM_SDK_FOREIGN_ENGINE_H_
 
-#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <deque>
 #include <map>
@@ -30,7 +30,10 @@
 #include "engine_adapter/engine.h"
 #include "engine_adapter/engine_host.h"
 #include "engine_adapter/engine_ports.h"
+#include "engine_adapter/frame_source.h"
 #include "schema/messages/hazel_rpc_generated.h"
+#include "sdk/foreign_draws.h"
+#include "sdk/foreign_services.h"
 #include "sdk/named_arrays.h"
 #include "sdk/tandem.h"
 
@@ -39,18 +42,24 @@ namespace tandem {
 // States: idle, working (Next has returned a RESET or STEP), called. Done:
 // working -> idle. Poll and Run: idle -> called. Next is legal in idle and
 // working; Poll and Run are legal in idle and called; Answer in all.
-class ForeignEngine final : public Engine, private MethodPort {
+class ForeignEngine final : public Engine,
+                            private MethodPort,
+                            private OwnMethodPort {
  public:
   // An engine with a host of its own. The errors of EngineHost::CreateTicked
   // and of Make.
   static absl::StatusOr<std::unique_ptr<ForeignEngine>> Create(
       const tandem_engine_options& options, const tandem_callbacks& callbacks);
-  // An engine without a host. kInvalidArgument: a wrong description, or no
-  // methods.
+  // An engine without a host. kInvalidArgument: a wrong description, or wrong
+  // methods, fields or services.
   static absl::StatusOr<std::unique_ptr<ForeignEngine>> Make(
       const tandem_engine_options& options, const tandem_callbacks& callbacks);
+  // Its host ends before it.
+  ~ForeignEngine() override;
   // Sets the host, which must outlive all later calls.
   void SetHost(EngineHost* host);
+  // The host will end: no image is waited for.
+  void Close();
 
   // Waits for work; `*work` is valid until the next call of Next or Done. An
   // error is that of the region's opening, and permanent; or kInvalidArgument
@@ -81,7 +90,11 @@ class ForeignEngine final : public Engine, private MethodPort {
                      const ResetIo& io) override;
   absl::Status Step(std::span<const uint32_t> envs, const StepIo& io) override;
   void ClearClientState() override;
-  EnginePorts ports() override { return {.methods = this}; }
+  FrameSource* frames() override {
+    return services_ == nullptr ? nullptr : services_->frames();
+  }
+  EnginePorts ports() override;
+  bool HasOtherWork() const override { return !events_.empty(); }
   double step_secs() const override { return step_secs_; }
 
   // The error of the region's opening; OK before it.
@@ -90,6 +103,9 @@ class ForeignEngine final : public Engine, private MethodPort {
   // Any thread may call the rest.
   EngineHost& host() { return *host_; }
   const NamedArrays& arrays() const { return arrays_; }
+  // kUnsupported: there are no arrays on a GPU; the text has the reason.
+  absl::StatusOr<const NamedArrays*> gpu_arrays() const;
+  ForeignDraws& draws() { return draws_; }
 
  private:
   struct Event {
@@ -98,6 +114,8 @@ class ForeignEngine final : public Engine, private MethodPort {
     rpc::MethodId method = rpc::MethodId::NONE;
     std::vector<uint64_t> envelope = {};
     uint64_t envelope_bytes = 0;
+    const char* name = nullptr;  // of a method of the engine's own
+    tandem_draw draw = {};
   };
   struct Pending {
     std::weak_ptr<const void> wanted;
@@ -106,14 +124,19 @@ class ForeignEngine final : public Engine, private MethodPort {
 
   ForeignEngine(const tandem_engine_options& options,
                 const tandem_callbacks& callbacks, EngineSchema schema);
+  absl::Status ReadServices(const tandem_engine_options& options);
 
   const std::vector<rpc::MethodId>& Methods() const override {
     return methods_;
   }
-  bool HasCalls() const override { return !events_.empty(); }
   void Handle(rpc::MethodId method, std::span<const uint8_t> envelope,
               std::weak_ptr<const void> wanted,
               MethodPort::Answer answer) override;
+  void CallOwn(size_t method, std::span<const uint8_t> request,
+               std::weak_ptr<const void> wanted,
+               OwnMethodPort::Answer answer) override;
+  void AddCall(Event event, std::span<const uint8_t> bytes,
+               std::weak_ptr<const void> wanted, MethodPort::Answer answer);
 
   absl::Status StartCalls();
   // Calls the program's function for the work after a Fail.
@@ -123,29 +146,37 @@ class ForeignEngine final : public Engine, private MethodPort {
     return result == 0 ? absl::OkStatus() : Failure(result);
   }
   absl::Status Failure(int32_t result);
+  // The status of a function of tandem_services. Discards the text of one that
+  // succeeds.
+  absl::Status ResultOf(int32_t result);
   void Add(Event event);
   void CallWithEvents();
   void DescribeReset(std::span<const ResetRequest> requests, const ResetIo& io,
                      tandem_work* work);
   const tandem_work& DescribeStep(std::span<const uint32_t> envs,
                                   const StepIo& io) {
-    if (step_data_[0] != io.obs.data()) step_data_ = NamedArrays::Of(io);
+    if (step_obs_ != io.obs.data()) SetStepData(io);
     step_.count = static_cast<uint32_t>(envs.size());
     step_.envs = envs.data();
     return step_;
   }
+  void SetStepData(const StepIo& io);
   void TakeEvent(tandem_work* work);
+  void DropUnwantedDraws();
 
   const tandem_callbacks given_;  // by the program
   // The same; after Fail, CallWithoutText: so work without failures need not
   // look for an old text.
   tandem_callbacks callbacks_;
-  const EngineSchema schema_;
+  EngineSchema schema_;  // constant after Make
   const double step_secs_;
   std::vector<rpc::MethodId> methods_;
+  ForeignDraws draws_;
+  std::unique_ptr<ForeignServices> services_;  // nullptr: none
   std::unique_ptr<EngineHost> own_host_;
   EngineHost* host_ = nullptr;
   NamedArrays arrays_;
+  NamedArrays gpu_arrays_;
 
   bool called_ = false;  // the host calls Reset and Step
   absl::Status opening_;
@@ -156,9 +187,11 @@ class ForeignEngine final : public Engine, private MethodPort {
   std::map<uint64_t, Pending> calls_;  // unanswered
   std::string failure_;                // the text of the work in progress
   tandem_work step_ = {};              // the last STEP
-  NamedArrays::Data step_data_ = {};
+  const void* step_obs_ = this;        // of step_data_; at first no array
+  std::vector<void*> step_data_;
   std::vector<tandem_reset> resets_;
-  NamedArrays::Data data_ = {};
+  std::vector<const tandem_contract*> contracts_;  // of resets_
+  std::vector<void*> data_;
 };
 
 }  // namespace tandem

@@ -1,49 +1,22 @@
 #include "sdk/named_arrays.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <type_traits>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/error.h"
 #include "base/printable.h"
 #include "sdk/call_result.h"
+#include "sdk/dtypes.h"
 
 namespace tandem {
 namespace {
 
 // Of the names in an error text.
 constexpr size_t kMostNames = 40;
-
-uint32_t DtypeOf(FieldType type) {
-  switch (type) {
-    case FieldType::kBool:
-      return TANDEM_BOOL;
-    case FieldType::kUint8:
-      return TANDEM_UINT8;
-    case FieldType::kInt8:
-      return TANDEM_INT8;
-    case FieldType::kUint16:
-      return TANDEM_UINT16;
-    case FieldType::kInt16:
-      return TANDEM_INT16;
-    case FieldType::kUint32:
-      return TANDEM_UINT32;
-    case FieldType::kInt32:
-      return TANDEM_INT32;
-    case FieldType::kUint64:
-      return TANDEM_UINT64;
-    case FieldType::kInt64:
-      return TANDEM_INT64;
-    case FieldType::kFloat16:
-      return TANDEM_FLOAT16;
-    case FieldType::kFloat32:
-      return TANDEM_FLOAT32;
-    case FieldType::kFloat64:
-      return TANDEM_FLOAT64;
-  }
-  return 0;  // CheckHeader has refused other numbers
-}
 
 // "obs/image" for the path "/image"; "obs/" for the whole observation.
 std::string NameOfField(const FieldArray& field) {
@@ -60,7 +33,38 @@ std::string NameOfField(const FieldArray& field) {
   }
 }
 
+// Writes the memory of actions, or of all other fields.
+void FillFields(std::span<const FieldArray> fields, bool actions,
+                std::span<void*> data) {
+  for (size_t i = 0; i < fields.size(); ++i) {
+    if ((fields[i].role == FieldRole::kAction) != actions) continue;
+    data[NamedArrays::kFirstField + i] = fields[i].data.data();
+  }
+}
+
 }  // namespace
+
+void NamedArrays::Fill(const ResetIo& io, std::span<void*> data) {
+  std::ranges::fill(data, nullptr);
+  data[0] = io.obs.data();
+  data[5] = io.infos.data();
+  data[kImages] = io.images.data();
+  FillFields(io.fields, /*actions=*/false, data);
+}
+
+void NamedArrays::Fill(const StepIo& io, std::span<void*> data) {
+  Fill(ResetIo{.obs = io.obs,
+               .infos = io.infos,
+               .fields = io.fields,
+               .images = io.images},
+       data);
+  // An engine only reads actions; one type serves all arrays.
+  FillFields(io.fields, /*actions=*/true, data);
+  data[1] = const_cast<float*>(io.actions.data());
+  data[2] = io.rewards.data();
+  data[3] = io.terminateds.data();
+  data[4] = io.truncateds.data();
+}
 
 template <typename T>
 void NamedArrays::Add(const char* name, std::span<T> values,
@@ -78,7 +82,8 @@ void NamedArrays::Add(const char* name, std::span<T> values,
   items_.push_back({name, array});
 }
 
-void NamedArrays::AddField(const FieldArray& field, uint64_t num_envs) {
+void NamedArrays::AddField(const FieldArray& field, uint64_t num_envs,
+                           std::string name) {
   tandem_array array = {};
   array.struct_size = sizeof(array);
   array.index = static_cast<uint32_t>(items_.size());
@@ -90,10 +95,11 @@ void NamedArrays::AddField(const FieldArray& field, uint64_t num_envs) {
   }
   array.bytes = field.data.size();
   array.data = field.data.data();
-  items_.push_back({NameOfField(field), array});
+  items_.push_back({std::move(name), array});
 }
 
-NamedArrays NamedArrays::OfEngine(const StepArrays& arrays) {
+NamedArrays NamedArrays::OfEngine(const StepArrays& arrays,
+                                  const ImageSize& images) {
   const uint64_t envs = arrays.num_envs;
   NamedArrays named;
   named.Add("obs", arrays.obs, {envs, arrays.obs_size});
@@ -103,6 +109,38 @@ NamedArrays NamedArrays::OfEngine(const StepArrays& arrays) {
   named.Add("truncateds", arrays.truncateds, {envs});
   if (!arrays.infos.empty()) {
     named.Add("infos", arrays.infos, {envs, arrays.info_size});
+  }
+  if (images.width != 0) {
+    named.Add("images", arrays.images,
+              {envs, images.height, images.width, ImageSize::kChannels});
+    named.items_.back().array.index = kImages;
+  }
+  for (uint32_t i = 0; i < arrays.fields.size(); ++i) {
+    const FieldArray& field = arrays.fields[i];
+    if (field.role == FieldRole::kFinalObs) continue;  // the host writes it
+    named.AddField(field, envs, NameOfField(field));
+    named.items_.back().array.index = kFirstField + i;
+  }
+  return named;
+}
+
+NamedArrays NamedArrays::OfGpu(const ExportedArrays& arrays,
+                               uint32_t num_envs) {
+  NamedArrays named;
+  for (const FieldRecord& record : arrays.spec().arrays) {
+    if (record.role == FieldRole::kFinalObs) continue;  // the host writes it
+    const FieldArray field = {
+        .role = record.role,
+        .type = record.type,
+        .shape = {record.shape, record.shape + record.dims},
+        .path = std::string(PathOf(record)),
+        .data = {reinterpret_cast<std::byte*>(arrays.At(record)),
+                 FieldBytes(record, num_envs)}};
+    named.AddField(field, num_envs,
+                   record.role == FieldRole::kReward   ? "rewards"
+                   : record.role == FieldRole::kImages ? "images"
+                   : field.path.empty()                ? "obs"
+                                                       : NameOfField(field));
   }
   return named;
 }
@@ -127,7 +165,9 @@ NamedArrays NamedArrays::OfClient(const StepArrays& arrays,
     named.Add("images", arrays.images,
               {envs, plan.image_height, plan.image_width, plan.image_channels});
   }
-  for (const FieldArray& field : arrays.fields) named.AddField(field, envs);
+  for (const FieldArray& field : arrays.fields) {
+    named.AddField(field, envs, NameOfField(field));
+  }
   return named;
 }
 

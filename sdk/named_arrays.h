@@ -11,7 +11,6 @@
 #ifndef TANDEM_SDK_NAMED_ARRAYS_H_
 #define TANDEM_SDK_NAMED_ARRAYS_H_
 
-#include <array>
 #include <cstdint>
 #include <initializer_list>
 #include <span>
@@ -23,13 +22,19 @@
 #include "engine_adapter/engine.h"
 #include "schema/layout/lrbc.h"
 #include "sdk/tandem.h"
+#include "transport/exported_arrays.h"
+#include "transport/region_spec.h"
 #include "transport/step_arrays.h"
 
 namespace tandem {
 
 class NamedArrays {
  public:
-  static NamedArrays OfEngine(const StepArrays& arrays);
+  // `images`: those that the engine writes.
+  static NamedArrays OfEngine(const StepArrays& arrays,
+                              const ImageSize& images);
+  // Addresses on the device.
+  static NamedArrays OfGpu(const ExportedArrays& arrays, uint32_t num_envs);
   // `plan` has passed CheckHeader.
   static NamedArrays OfClient(const StepArrays& arrays, const LrbcHeader& plan);
 
@@ -37,17 +42,13 @@ class NamedArrays {
   // kUnsupported: a field of more dimensions than a tandem_array has.
   absl::Status Find(const char* name, tandem_array* array) const;
 
-  // The memory of a work's arrays, by the indices of OfEngine's arrays.
-  using Data = std::array<void*, 6>;
-  static Data Of(const ResetIo& io) {
-    return {io.obs.data(), nullptr, nullptr, nullptr, nullptr, io.infos.data()};
-  }
-  static Data Of(const StepIo& io) {
-    // An engine only reads actions; one type serves all arrays.
-    return {io.obs.data(),        const_cast<float*>(io.actions.data()),
-            io.rewards.data(),    io.terminateds.data(),
-            io.truncateds.data(), io.infos.data()};
-  }
+  // The indices of OfEngine's arrays: those of the region's rows, then of the
+  // region's fields in their order.
+  static constexpr uint32_t kImages = 6;
+  static constexpr uint32_t kFirstField = 7;
+  // Writes the memory of a work's arrays, by these indices.
+  static void Fill(const ResetIo& io, std::span<void*> data);
+  static void Fill(const StepIo& io, std::span<void*> data);
 
  private:
   struct Item {
@@ -57,7 +58,7 @@ class NamedArrays {
   template <typename T>
   void Add(const char* name, std::span<T> values,
            std::initializer_list<uint64_t> shape);
-  void AddField(const FieldArray& field, uint64_t num_envs);
+  void AddField(const FieldArray& field, uint64_t num_envs, std::string name);
 
   std::vector<Item> items_;
 };

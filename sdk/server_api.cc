@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/cleanup/cleanup.h"
 #include "absl/flags/reflection.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -77,6 +78,8 @@ absl::StatusOr<std::unique_ptr<ForeignEngine>> Prepared(
 absl::Status Loop(const tandem_server& server, ForeignEngine* engine,
                   EngineHost* host) {
   engine->SetHost(host);
+  // The host ends next.
+  const absl::Cleanup close = [engine] { engine->Close(); };
   if (server.loop == nullptr) return engine->Run();
   tandem_engine* handle = nullptr;
   // Not owned: the server's.

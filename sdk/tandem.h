@@ -9,10 +9,12 @@
    - Handles are opaque. A call with a closed or invalid handle returns
      TANDEM_CLIENT_CLOSED. NULL is TANDEM_INVALID_ARGUMENT, except for the
      functions that close: they accept NULL.
-   - Every struct but tandem_reset and tandem_flag begins with struct_size,
-   which the program sets to sizeof the struct. Later versions only append
-   fields. A field of 0 or NULL is the default. A struct longer than this
-   library's is accepted if the unknown fields are 0.
+   - Every struct but the elements of lists (tandem_reset, tandem_flag,
+   tandem_field, tandem_range, tandem_entity, tandem_actuator, tandem_mark,
+   tandem_method) begins with struct_size, which the program sets to sizeof the
+   struct. Later versions only append fields. A field of 0 or NULL is the
+   default. A struct longer than this library's is accepted if the unknown
+   fields are 0. Elements of lists do not change.
    - Texts are UTF-8 and end with a NUL. Times are seconds; infinity: no limit.
    - Threads: any thread may call. A second thread inside a call on the same
      engine or client gets TANDEM_CONCURRENT_USE, except where a function says
@@ -40,7 +42,7 @@ extern "C" {
 /* --- Versions and errors -------------------------------------------------- */
 
 #define TANDEM_ABI_MAJOR 1
-#define TANDEM_ABI_MINOR 2
+#define TANDEM_ABI_MINOR 3
 
 /* Numbers of Tandem's errors; a released number keeps its meaning. */
 typedef int32_t tandem_code;
@@ -126,6 +128,16 @@ typedef struct tandem_array {
   void* data; /* in the region */
 } tandem_array;
 
+/* Since 1.3. A part of the observation or action, as an array of its own. */
+typedef struct tandem_field {
+  /* "obs/PATH" or "action/PATH", where PATH is a JSON pointer without its first
+     "/", such as "obs/image"; "obs/" or "action/": the whole one. */
+  const char* name;
+  uint32_t dtype;
+  uint32_t dimensions; /* used elements of shape; 0: one number */
+  uint64_t shape[TANDEM_MAX_DIMENSIONS]; /* of one environment */
+} tandem_field;
+
 /* An environment to reset. With a seed, its random stream starts again from
    the seed; without one, the stream continues. */
 typedef struct tandem_reset {
@@ -153,8 +165,75 @@ enum {
      methods of the engine's options. */
   TANDEM_WORK_CALL = 3,
   /* Undo what the last client's RPCs have changed. Needs no answer. */
-  TANDEM_WORK_CLEAR = 4
+  TANDEM_WORK_CLEAR = 4,
+  /* Since 1.3. Draw an image, by tandem_engine_drawn or tandem_engine_refuse:
+     now, or later, by any thread. Only for engines that have cameras or draw
+     frames. */
+  TANDEM_WORK_DRAW = 5
 };
+
+/* Since 1.3. What the images of a DRAW are for. */
+enum {
+  TANDEM_DRAW_FRAME = 1,   /* the window, the page, a client's render */
+  TANDEM_DRAW_CAMERA = 2,  /* a caller of the service camera */
+  TANDEM_DRAW_VIEWPORT = 3 /* a caller of the service viewport */
+};
+
+/* Since 1.3. The image that a DRAW asks for: of the state after the last step
+   or reset. */
+typedef struct tandem_draw {
+  uint32_t struct_size;
+  uint32_t purpose; /* TANDEM_DRAW_FRAME ... */
+  uint32_t env;
+  /* Of tandem_services.cameras or viewports; 0 for a FRAME. */
+  uint32_t camera;
+  uint32_t width; /* pixels */
+  uint32_t height;
+  uint32_t depth; /* 1: distances, TANDEM_DEPTH32F; 0: colours */
+  uint32_t reserved;
+  double patience_secs; /* after which it has no effect; 0: no limit */
+} tandem_draw;
+
+enum {
+  TANDEM_RGB8 = 1,
+  TANDEM_RGBA8 = 2, /* alpha has no effect */
+  TANDEM_BGRA8 = 3,
+  TANDEM_DEPTH32F = 4 /* float32 metres; infinity: nothing there */
+};
+
+/* Since 1.3. An image of the program's. */
+typedef struct tandem_image {
+  uint32_t struct_size;
+  uint32_t format; /* TANDEM_RGB8 ... */
+  uint32_t width;  /* of the tandem_draw; so is height */
+  uint32_t height;
+  const void* data; /* the top row's first pixel */
+  /* Bytes from a row to the next lower one; 0: rows without gaps. Negative if
+     the top row is last in memory. */
+  int64_t stride;
+} tandem_image;
+
+/* Since 1.3. A field of a randomisation contract: hazel_rpc.fbs,
+   SimulationContract, has the names, units and meaning. */
+typedef struct tandem_range {
+  const char* name; /* such as "friction_range" */
+  uint32_t count;   /* used elements of values */
+  /* A range's lowest and highest number; or a noise, a probability. */
+  float values[3];
+  const char* text; /* of "terrain_type"; else NULL */
+} tandem_range;
+
+/* Since 1.3. What an environment draws its physics from, at each reset. */
+typedef struct tandem_contract {
+  uint32_t struct_size;
+  uint32_t range_count;
+  const tandem_range* ranges; /* those of tandem_services.contract_fields */
+  /* 1 at the first reset by this contract: the random stream of its draws
+     begins, from the seed. 0: the stream continues. */
+  uint32_t begins;
+  uint32_t reserved;
+  uint64_t seed;
+} tandem_contract;
 
 /* The pointers are valid until the work is done; those of a CALL or CLEAR,
    until the next call of tandem_engine_next, or the callback's end. */
@@ -171,6 +250,13 @@ typedef struct tandem_work {
   uint64_t call; /* of a CALL: its number */
   const uint8_t* envelope;
   uint64_t envelope_size;
+  /* Since 1.3. Of a CALL of a method of the engine's own: its name, and
+     `envelope` is the request's bytes, with a NUL behind them. Else NULL. */
+  const char* name;
+  const tandem_draw* draw; /* of a DRAW; `call` is its number */
+  /* Of a RESET: the contract of each of `resets`; NULL: it has none. NULL for
+     all if no environment has one. */
+  const tandem_contract* const* contracts;
 } tandem_work;
 
 /* Called by the thread that calls tandem_engine_poll or tandem_engine_run. */
@@ -180,12 +266,148 @@ typedef struct tandem_callbacks {
   void* user; /* the first argument of the functions */
   /* Does the work. Returns 0; any other number of a RESET or STEP is a failure:
      the client gets TANDEM_ENGINE_FAILED with the text of tandem_engine_fail.
-     It may call tandem_engine_array, _fail, _answer, _refuse, _status, _enable
-     and _stop. */
+     It may call tandem_engine_array, _fail, _answer, _refuse, _drawn, _status,
+     _enable and _stop. */
   int32_t (*work)(void* user, const tandem_work* work);
   /* An event for people, such as a client that attaches. NULL: none. */
   void (*log)(void* user, const char* line);
 } tandem_callbacks;
+
+/* Since 1.3. Entity i + 1 of each environment: an object of the scene. */
+typedef struct tandem_entity {
+  const char* name;
+  const char* components; /* its kinds, such as "body" or "camera", by commas */
+} tandem_entity;
+
+/* Since 1.3. The place of an entity, in world coordinates, z up. Parts whose
+   flag is 0 are absent: unknown, or unchanged. */
+typedef struct tandem_transform {
+  uint32_t struct_size;
+  uint32_t has_position;
+  uint32_t has_rotation;
+  uint32_t has_scale;
+  float position[3]; /* metres */
+  float rotation[4]; /* unit quaternion: x, y, z, w */
+  float scale[3];
+  uint32_t reserved;
+} tandem_transform;
+
+/* Since 1.3. */
+typedef struct tandem_actuator {
+  const char* name;
+  float low; /* a caller's value is clipped to low .. high by default */
+  float high;
+} tandem_actuator;
+
+/* Since 1.3. A line, or an arrow, to draw in an environment's images. */
+typedef struct tandem_mark {
+  uint32_t is_arrow;
+  float from[3]; /* metres in world coordinates */
+  float to[3];
+  float rgba[4]; /* 0 to 1 */
+} tandem_mark;
+
+/* Since 1.3. A method of the engine's own. */
+typedef struct tandem_method {
+  const char* name;         /* 1 to 63 bytes */
+  const char* content_type; /* NULL: "application/octet-stream" */
+  const char* help;         /* one line; NULL: none */
+} tandem_method;
+
+/* Since 1.3. What the engine has besides steps. Each part makes services
+   available; without it, callers get TANDEM_UNSUPPORTED. Texts and lists are
+   copied.
+
+   The thread that calls tandem_engine_next, _poll or _run calls the functions,
+   inside these calls, and not between a RESET or STEP and its done. They return
+   0; any other number is a failure, with the text of tandem_engine_fail. They
+   may call what tandem_callbacks.work may call. */
+typedef struct tandem_services {
+  uint32_t struct_size;
+  uint32_t reserved;
+  void* user; /* the first argument of the functions */
+
+  /* scene: entities, if there are some. */
+  const char* scene_name; /* NULL: the task's */
+  const tandem_entity* entities;
+  uint32_t entity_count;
+  uint32_t reserved_2;
+  /* Writes the place of entity `entity`, an index of `entities`. */
+  int32_t (*transform)(void* user, uint32_t env, uint32_t entity,
+                       tandem_transform* transform);
+  /* Moves it, in this environment only. NULL: no entity can be moved. */
+  int32_t (*move)(void* user, uint32_t env, uint32_t entity,
+                  const tandem_transform* transform);
+
+  /* mujoco and telemetry: the numbers of the engine's state, with names, and
+     its actuators. `joints` is NULL: none. */
+  const char* const* joint_names;
+  uint32_t joint_count;
+  uint32_t position_count;
+  const char* const* position_names; /* NULL: joint_names */
+  uint32_t velocity_count;
+  uint32_t actuator_count;
+  const tandem_actuator* actuators;
+  /* Writes position_count positions and velocity_count velocities. */
+  int32_t (*joints)(void* user, uint32_t env, float* positions,
+                    float* velocities);
+  /* Writes actuator_count controls: the last step's, or later ones of
+     set_control. NULL: zeros. */
+  int32_t (*controls)(void* user, uint32_t env, float* controls);
+  /* Sets an actuator's control for the next step, in place of the action's.
+     NULL: it cannot be set. */
+  int32_t (*set_control)(void* user, uint32_t env, uint32_t actuator,
+                         float value);
+
+  /* debug: takes the marks for later images of an environment, in place of its
+     earlier ones. NULL: draws none. */
+  int32_t (*show_marks)(void* user, uint32_t env, const tandem_mark* marks,
+                        uint32_t count);
+
+  /* camera and viewport, by TANDEM_WORK_DRAW: the names of cameras, and of
+     viewports (NULL: "main", the first camera's view). */
+  const char* const* cameras;
+  const char* const* viewports;
+  uint32_t camera_count;
+  uint32_t viewport_count;
+  uint32_t image_width; /* of images whose caller names no size; 0: 320 x 240 */
+  uint32_t image_height;
+  /* 1: the engine draws frames, by TANDEM_WORK_DRAW, while a viewer is
+   * attached. */
+  uint32_t draws_frames;
+
+  /* agent: the contract's fields that have an effect on this task. The caller
+     learns which of the given ones have none. */
+  uint32_t contract_field_count;
+  const char* const* contract_fields;
+
+  /* own: methods of the engine's own, by TANDEM_WORK_CALL. */
+  const tandem_method* own_methods;
+  uint32_t own_method_count;
+  uint32_t reserved_3;
+} tandem_services;
+
+/* Since 1.3. Arrays in the memory of a GPU, which the engine writes. */
+typedef struct tandem_gpu {
+  uint32_t struct_size;
+  uint32_t cuda_device; /* its number */
+  /* 1: the engine writes its observations on the GPU only, and cannot serve
+     without the device. 0: also in the region. */
+  uint32_t gpu_only;
+  uint32_t image_width; /* pixels; 0: no images on the GPU */
+  uint32_t image_height;
+  uint32_t reserved;
+} tandem_gpu;
+
+/* Since 1.3. The size and rate of frames for viewers. */
+typedef struct tandem_frames {
+  uint32_t struct_size;
+  uint32_t width; /* of one environment's image, pixels */
+  uint32_t height;
+  uint32_t env_count;
+  const uint32_t* envs; /* which are shown; NULL: the first four */
+  double hz;            /* at most; 0: 60 */
+} tandem_frames;
 
 typedef struct tandem_engine_options {
   uint32_t struct_size;
@@ -214,6 +436,22 @@ typedef struct tandem_engine_options {
      message of more than half of it goes in pieces. */
   uint32_t rpc_ring_kib;
   uint32_t reserved_2;
+  /* Since 1.3. Observations and actions of other types and shapes: obs_size or
+     act_size is 0 then, and `fields` has the whole observation or action. Such
+     an engine has no real time, single steps and resets by attendants. */
+  const tandem_field* fields;
+  uint32_t field_count;
+  /* An RGB image beside each observation, which the engine writes in the array
+     "images" with each reset and step; 0: none. */
+  uint32_t image_width;
+  uint32_t image_height;
+  /* KiB of an image in each slot for requested images; 0: no slots. A caller
+     reads an image that fits in place, and any other one as bytes. */
+  uint32_t image_slot_kib;
+  const tandem_services* services; /* NULL: none */
+  const tandem_gpu* gpu;           /* NULL: none */
+  /* Of tandem_engine_create; a server has the flag --frames. NULL: none. */
+  const tandem_frames* frames;
 } tandem_engine_options;
 
 /* Makes an engine and its region. The first work resets every environment; when
@@ -228,11 +466,26 @@ tandem_engine_create(const tandem_engine_options* options,
 
 /* Finds an array by name: "obs", "actions", "rewards", "terminateds",
    "truncateds", "infos" (if the description has some). Their indices are 0 to
-   5, in this order. Any thread, at any time.
+   5, in this order. Since 1.3 also "images", and the engine's fields, by their
+   names. Any thread, at any time.
    TANDEM_INVALID_ARGUMENT: no such array; the text lists the names. */
 TANDEM_API tandem_code tandem_engine_array(tandem_engine* engine,
                                            const char* name,
                                            tandem_array* array);
+
+/* Since 1.3. Finds an array on the GPU: "obs", "rewards", "images", or a
+   field's name; `data` is its address on the device. `index` has no meaning. As
+   tandem_engine_array. TANDEM_UNSUPPORTED: the engine has none, or the driver
+   is missing: the text says so. */
+TANDEM_API tandem_code tandem_engine_gpu_array(tandem_engine* engine,
+                                               const char* name,
+                                               tandem_array* array);
+/* Since 1.3. The CUDA stream on which the engine writes these arrays, a
+   cudaStream_t; clients wait for what is on it when a step is done. NULL: the
+   legacy default stream. The thread that serves the engine, in the callback or
+   between its calls. TANDEM_UNSUPPORTED: as tandem_engine_gpu_array. */
+TANDEM_API tandem_code tandem_engine_gpu_stream(tandem_engine* engine,
+                                                void* stream);
 
 /* With callbacks: serves clients until tandem_engine_stop. Blocks. Returns the
    error of the first reset or of the region's name, such as
@@ -263,7 +516,8 @@ TANDEM_API tandem_code tandem_engine_done(tandem_engine* engine,
 TANDEM_API tandem_code tandem_engine_fail(tandem_engine* engine,
                                           const char* text);
 /* Answers a CALL with an Envelope whose payload is the method's answer; its
-   method and correlation id are ignored. The thread that serves the engine:
+   method and correlation id are ignored. A method of the engine's own: with the
+   answer's bytes. The thread that serves the engine:
    in the callback, or between its calls of tandem_engine_poll or _next. So an
    engine that answers later, or works on answers in other threads, has a loop
    of its own: the other threads post their answers to it. During
@@ -279,10 +533,19 @@ TANDEM_API tandem_code tandem_engine_answer(tandem_engine* engine,
                                             uint64_t call,
                                             const uint8_t* envelope,
                                             uint64_t size);
-/* Answers a CALL with an error and its text. As tandem_engine_answer. */
+/* Answers a CALL with an error and its text. As tandem_engine_answer. A DRAW:
+   as tandem_engine_drawn. */
 TANDEM_API tandem_code tandem_engine_refuse(tandem_engine* engine,
                                             uint64_t call, tandem_code code,
                                             const char* text);
+/* Since 1.3. Answers the DRAW whose tandem_work.call is `call`: copies the
+   image. Any thread, at any time.
+   TANDEM_INVALID_ARGUMENT: another size than the DRAW's, or an unknown format;
+   the DRAW is still unanswered.
+   TANDEM_NO_STEP_PENDING: no such DRAW: it was answered, or its patience is
+   over, or its caller has left. */
+TANDEM_API tandem_code tandem_engine_drawn(tandem_engine* engine, uint64_t call,
+                                           const tandem_image* image);
 
 /* Stores no text of an error, since a signal handler must not allocate. Ends
    tandem_engine_run, and tandem_engine_next's wait; then there is no more
@@ -298,7 +561,7 @@ TANDEM_API tandem_code tandem_engine_enable(tandem_engine* engine,
                                             const char* service,
                                             int32_t enabled);
 /* The service of a bit: "agent", "mujoco", "telemetry", "scene", "camera",
-   "viewport", "debug"; NULL after the last. Static. */
+   "viewport", "debug", and since 1.3 "own"; NULL after the last. Static. */
 TANDEM_API const char* tandem_service_name(uint32_t bit);
 
 /* What a panel shows. */
@@ -337,9 +600,10 @@ typedef struct tandem_server {
   const tandem_flag* flags;
   const char* usage; /* the first lines of --help */
   void* user;        /* the first argument of the functions */
-  /* Called when the flags have their values: sets obs_size, act_size and, if it
-     wants, task, description, step_secs and methods. num_envs is set; the other
-     fields have no effect. Returns NULL, or the text of an error. */
+  /* Called when the flags have their values: sets obs_size and act_size, or
+     fields, and, if it wants, task, description, step_secs, methods, services,
+     gpu and the size of images. num_envs is set; the other fields have no
+     effect. Returns NULL, or the text of an error. */
   const char* (*prepare)(void* user, tandem_engine_options* options);
   /* Does the work, as tandem_callbacks.work. NULL: `loop` takes it. */
   int32_t (*work)(void* user, const tandem_work* work);
@@ -374,6 +638,15 @@ typedef struct tandem_rpc tandem_rpc;
 TANDEM_API tandem_code tandem_rpc_call(tandem_rpc* rpc, const uint8_t* envelope,
                                        uint64_t size, double timeout_secs,
                                        uint8_t** answer, uint64_t* answer_size);
+/* Since 1.3. Calls a method of the engine's own, by its name. Blocks. The
+   answer is in new memory, which the program frees by tandem_free. Errors: as
+   tandem_rpc_call; TANDEM_INVALID_ARGUMENT: no method has the name, and the
+   text lists them. */
+TANDEM_API tandem_code tandem_rpc_call_own(tandem_rpc* rpc, const char* name,
+                                           const void* request, uint64_t size,
+                                           double timeout_secs,
+                                           uint8_t** answer,
+                                           uint64_t* answer_size);
 /* Opens a stream: calls a method of hazel_rpc.fbs whose name begins with
    Stream. Does not wait; errors of the engine come with its first item.
    TANDEM_INVALID_ARGUMENT: no Envelope, or a method that answers once: use

@@ -17,10 +17,12 @@
 #include <cstdint>
 #include <cstdio>
 #include <exception>
+#include <limits>
 #include <memory>
 #include <span>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 #include <type_traits>
 #include <vector>
 
@@ -120,6 +122,15 @@ class Rpc {
                           &answer, &size));
     return {answer, size};
   }
+  // A method of the engine's own. The answer is its bytes, no Envelope.
+  Message CallOwn(const char* name, std::span<const uint8_t> request,
+                  double timeout_secs = 10) const {
+    uint8_t* answer = nullptr;
+    uint64_t size = 0;
+    Check(tandem_rpc_call_own(rpc_, name, request.data(), request.size(),
+                              timeout_secs, &answer, &size));
+    return {answer, size};
+  }
   uint64_t Open(std::span<const uint8_t> envelope) const {
     uint64_t stream = 0;
     Check(tandem_rpc_open(rpc_, envelope.data(), envelope.size(), &stream));
@@ -190,7 +201,9 @@ class Client {
 
  private:
   struct Close {
-    void operator()(tandem_client* client) const { tandem_client_close(client); }
+    void operator()(tandem_client* client) const {
+      tandem_client_close(client);
+    }
   };
   std::unique_ptr<tandem_client, Close> client_;
 };
@@ -241,6 +254,20 @@ class Work {
   float& reward(uint32_t env) const { return Row<float>(2, env, 1)[0]; }
   uint8_t& terminated(uint32_t env) const { return Row<uint8_t>(3, env, 1)[0]; }
   uint8_t& truncated(uint32_t env) const { return Row<uint8_t>(4, env, 1)[0]; }
+  // The row of any array, such as a field, "infos" or "images", as
+  // Server::Array describes it. Empty if the array is not part of this work.
+  template <typename T>
+  std::span<T> row(const tandem_array& array, uint32_t env) const {
+    void* const data = work_.data[array.index];
+    if (data == nullptr) return {};
+    const std::span<T> all = Elements<T>(array, data);
+    const size_t size = all.size() / array.shape[0];
+    return all.subspan(env * size, size);
+  }
+  // The contract of resets()[i]; nullptr: it has none.
+  const tandem_contract* contract(size_t i) const {
+    return work_.contracts == nullptr ? nullptr : work_.contracts[i];
+  }
   const tandem_work& raw() const { return work_; }
 
  private:
@@ -250,6 +277,52 @@ class Work {
   }
   const tandem_work& work_;
   const tandem_engine_options& sizes_;
+};
+
+// The numbers of a contract's field; empty: the contract does not have it.
+inline std::span<const float> Range(const tandem_contract* contract,
+                                    std::string_view name) {
+  for (uint32_t i = 0; contract != nullptr && i < contract->range_count; ++i) {
+    const tandem_range& range = contract->ranges[i];
+    if (range.name == name) return {range.values, range.count};
+  }
+  return {};
+}
+
+// What an engine has besides steps: tandem_services, with owned lists. The
+// functions are those of the Server.
+struct Services {
+  struct Entity {
+    std::string name;
+    std::string components = {};
+  };
+  struct Actuator {
+    std::string name;
+    float low = -std::numeric_limits<float>::infinity();
+    float high = std::numeric_limits<float>::infinity();
+  };
+  struct Method {
+    std::string name;
+    std::string content_type = "application/octet-stream";
+    std::string help = {};
+  };
+
+  std::string scene_name = {};
+  std::vector<Entity> entities = {};
+  bool movable = false;  // Server::Move moves entities
+  std::vector<std::string> joint_names = {};
+  std::vector<std::string> position_names = {};  // empty: joint_names
+  uint32_t velocity_count = 0;
+  std::vector<Actuator> actuators = {};
+  bool settable = false;  // Server::SetControl sets actuators
+  bool shows_marks = false;
+  std::vector<std::string> cameras = {};
+  std::vector<std::string> viewports = {};
+  uint32_t image_width = 0;
+  uint32_t image_height = 0;
+  bool draws_frames = false;
+  std::vector<std::string> contract_fields = {};
+  std::vector<Method> own_methods = {};
 };
 
 // The engine of a Server, in its Loop.
@@ -275,8 +348,8 @@ class Engine {
   void Done(const char* failure = nullptr) const {
     Check(tandem_engine_done(engine_, failure));
   }
-  // Calls `work`, which does the RESET or STEP that Next returned; then Done. An
-  // exception of it fails the exchange, with its text.
+  // Calls `work`, which does the RESET or STEP that Next returned; then Done.
+  // An exception of it fails the exchange, with its text.
   template <typename Call>
   void DoneAfter(const Call& work) const {
     std::string failure;
@@ -307,6 +380,30 @@ class Server {
   virtual void Step(const Work& work) = 0;
   // Answers an RPC of the methods of the options, by tandem_engine_answer.
   virtual void Call(const tandem_work&) {}
+
+  // For `services`, which Prepare fills. An exception fails the call.
+
+  // Returns the answer of a method of the engine's own.
+  virtual std::vector<uint8_t> CallOwn(std::string_view /*method*/,
+                                       std::span<const uint8_t> /*request*/) {
+    return {};
+  }
+  // Draws the image, and answers by Drawn: now, or later by any thread.
+  virtual void Draw(uint64_t call, const tandem_draw& /*draw*/) {
+    Check(tandem_engine_refuse(engine_, call, TANDEM_UNSUPPORTED,
+                               "this engine does not draw"));
+  }
+  virtual void Transform(uint32_t /*env*/, uint32_t /*entity*/,
+                         tandem_transform* /*transform*/) {}
+  virtual void Move(uint32_t /*env*/, uint32_t /*entity*/,
+                    const tandem_transform& /*transform*/) {}
+  virtual void Joints(uint32_t /*env*/, std::span<float> /*positions*/,
+                      std::span<float> /*velocities*/) {}
+  virtual void Controls(uint32_t /*env*/, std::span<float> /*controls*/) {}
+  virtual void SetControl(uint32_t /*env*/, uint32_t /*actuator*/,
+                          float /*value*/) {}
+  virtual void ShowMarks(uint32_t /*env*/,
+                         std::span<const tandem_mark> /*marks*/) {}
   // Undoes what the last client's RPCs have changed.
   virtual void Clear() {}
   // Serves until engine.stopping(). An engine with a loop of its own takes its
@@ -319,7 +416,9 @@ class Server {
       case TANDEM_WORK_STEP:
         return Step(Work(work, options_));
       case TANDEM_WORK_CALL:
-        return Call(work);
+        return work.name == nullptr ? Call(work) : AnswerOwn(work);
+      case TANDEM_WORK_DRAW:
+        return Draw(work.call, *work.draw);
       case TANDEM_WORK_CLEAR:
         return Clear();
       default:
@@ -351,12 +450,169 @@ class Server {
   // In Reset, Step and Call.
   tandem_engine* engine() const { return engine_; }
   const tandem_engine_options& options() const { return options_; }
+  // An array by its name, for Work::row. In Reset, Step and Call.
+  tandem_array Array(const char* name) const {
+    tandem_array array = {};
+    array.struct_size = sizeof(array);
+    Check(tandem_engine_array(engine_, name, &array));
+    return array;
+  }
+  // Answers a Draw with an RGB image, [height, width, 3], the top row first.
+  // Any thread. The image of a draw whose time is over is dropped.
+  void Drawn(uint64_t call, const tandem_draw& draw,
+             std::span<const uint8_t> rgb) const {
+    tandem_image image = {};
+    image.struct_size = sizeof(image);
+    image.format = TANDEM_RGB8;
+    image.width = draw.width;
+    image.height = draw.height;
+    image.data = rgb.data();
+    Drawn(call, image);
+  }
+  void Drawn(uint64_t call, const tandem_image& image) const {
+    const tandem_code code = tandem_engine_drawn(engine_, call, &image);
+    if (code != TANDEM_NO_STEP_PENDING) Check(code);
+  }
+
+  Services services;
 
  private:
+  void AnswerOwn(const tandem_work& work) {
+    std::string failure;
+    try {
+      const std::vector<uint8_t> answer =
+          CallOwn(work.name, {work.envelope, work.envelope_size});
+      static const uint8_t kNone = 0;  // an empty vector may have no address
+      Check(tandem_engine_answer(engine_, work.call,
+                                 answer.empty() ? &kNone : answer.data(),
+                                 answer.size()));
+      return;
+    } catch (const std::exception& error) {
+      failure = error.what();
+    }
+    Check(tandem_engine_refuse(engine_, work.call, TANDEM_ENGINE_FAILED,
+                               failure.c_str()));
+  }
+  // Calls `call` for a function of tandem_services.
+  template <typename Call>
+  static int32_t Called(void* user, const Call& call) {
+    auto* const self = static_cast<Server*>(user);
+    try {
+      call(self);
+      return 0;
+    } catch (const std::exception& error) {
+      tandem_engine_fail(self->engine_, error.what());
+    } catch (...) {
+      tandem_engine_fail(self->engine_, "an object that is no std::exception");
+    }
+    return 1;
+  }
+  static std::vector<const char*> Texts(const std::vector<std::string>& texts) {
+    std::vector<const char*> pointers;
+    for (const std::string& text : texts) pointers.push_back(text.c_str());
+    return pointers;
+  }
+  // Gives `services` to the options. The lists live until the library has
+  // copied them.
+  void GiveServices(tandem_engine_options* options) {
+    lists_ = {};
+    for (const Services::Entity& each : services.entities) {
+      lists_.entities.push_back({each.name.c_str(), each.components.c_str()});
+    }
+    for (const Services::Actuator& each : services.actuators) {
+      lists_.actuators.push_back({each.name.c_str(), each.low, each.high});
+    }
+    for (const Services::Method& each : services.own_methods) {
+      lists_.methods.push_back(
+          {each.name.c_str(), each.content_type.c_str(), each.help.c_str()});
+    }
+    lists_.joints = Texts(services.joint_names);
+    lists_.positions = Texts(services.position_names);
+    lists_.cameras = Texts(services.cameras);
+    lists_.viewports = Texts(services.viewports);
+    lists_.fields = Texts(services.contract_fields);
+    const auto count = [](const auto& list) {
+      return static_cast<uint32_t>(list.size());
+    };
+    tandem_services& given = lists_.services;
+    given.struct_size = sizeof(given);
+    given.user = this;
+    if (!services.scene_name.empty()) {
+      given.scene_name = services.scene_name.c_str();
+    }
+    given.entities = lists_.entities.data();
+    given.entity_count = count(lists_.entities);
+    given.transform = [](void* user, uint32_t env, uint32_t entity,
+                         tandem_transform* transform) {
+      return Called(
+          user, [&](Server* self) { self->Transform(env, entity, transform); });
+    };
+    if (services.movable) {
+      given.move = [](void* user, uint32_t env, uint32_t entity,
+                      const tandem_transform* transform) {
+        return Called(
+            user, [&](Server* self) { self->Move(env, entity, *transform); });
+      };
+    }
+    given.joint_names = lists_.joints.data();
+    given.joint_count = count(lists_.joints);
+    given.position_count =
+        count(lists_.positions.empty() ? lists_.joints : lists_.positions);
+    if (!lists_.positions.empty()) {
+      given.position_names = lists_.positions.data();
+    }
+    given.velocity_count = services.velocity_count;
+    given.actuators = lists_.actuators.data();
+    given.actuator_count = count(lists_.actuators);
+    if (given.position_count > 0) {
+      given.joints = [](void* user, uint32_t env, float* positions,
+                        float* velocities) {
+        return Called(user, [&](Server* self) {
+          const tandem_services& sizes = self->lists_.services;
+          self->Joints(env, {positions, sizes.position_count},
+                       {velocities, sizes.velocity_count});
+        });
+      };
+      given.controls = [](void* user, uint32_t env, float* controls) {
+        return Called(user, [&](Server* self) {
+          self->Controls(env, {controls, self->lists_.services.actuator_count});
+        });
+      };
+    }
+    if (services.settable) {
+      given.set_control = [](void* user, uint32_t env, uint32_t actuator,
+                             float value) {
+        return Called(user, [&](Server* self) {
+          self->SetControl(env, actuator, value);
+        });
+      };
+    }
+    if (services.shows_marks) {
+      given.show_marks = [](void* user, uint32_t env, const tandem_mark* marks,
+                            uint32_t size) {
+        return Called(user, [&](Server* self) {
+          self->ShowMarks(env, {marks, size});
+        });
+      };
+    }
+    given.cameras = lists_.cameras.data();
+    given.camera_count = count(lists_.cameras);
+    given.viewports = lists_.viewports.data();
+    given.viewport_count = count(lists_.viewports);
+    given.image_width = services.image_width;
+    given.image_height = services.image_height;
+    given.draws_frames = services.draws_frames ? 1 : 0;
+    given.contract_fields = lists_.fields.data();
+    given.contract_field_count = count(lists_.fields);
+    given.own_methods = lists_.methods.data();
+    given.own_method_count = count(lists_.methods);
+    options->services = &given;
+  }
   static const char* PrepareCalled(void* user, tandem_engine_options* options) {
     auto* const self = static_cast<Server*>(user);
     try {
       self->Prepare(options);
+      self->GiveServices(options);
       self->options_ = *options;
       return nullptr;
     } catch (const std::exception& error) {
@@ -390,8 +646,18 @@ class Server {
     }
   }
 
+  // The lists of `services` as C has them.
+  struct Lists {
+    std::vector<tandem_entity> entities;
+    std::vector<tandem_actuator> actuators;
+    std::vector<tandem_method> methods;
+    std::vector<const char*> joints, positions, cameras, viewports, fields;
+    tandem_services services;
+  };
+
   std::vector<tandem_flag> flags_;
   tandem_engine_options options_ = {};
+  Lists lists_ = {};
   tandem_engine* engine_ = nullptr;
   std::string error_;
 };

@@ -100,9 +100,7 @@ absl::Status ProbeMethods(EngineUnderTest* engine) {
         return IsStream(method) &&
                PayloadsOf(method).answer != rpc::Payload::ImageFrame;
       }));
-  Set(Capability::kOwnMethods, any([](rpc::MethodId method) {
-        return PayloadsOf(method).answer == rpc::Payload::NONE;
-      }));
+  Set(Capability::kOwnMethods, facts.Serves(rpc::MethodId::CallOwn));
   Set(Capability::kContracts, false);
   if (!facts.Serves(rpc::MethodId::ResetAgent)) return absl::OkStatus();
   rpc::ResetAgentRequestT request;

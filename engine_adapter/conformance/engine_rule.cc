@@ -4,7 +4,9 @@
 
 #include <string>
 
+#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/os/shared_region.h"
@@ -14,6 +16,15 @@
 #include "transport/region.h"
 
 namespace tandem {
+
+void PrintTo(const Observation& observation, std::ostream* out) {
+  constexpr size_t kShown = 32;
+  const absl::string_view bytes(
+      reinterpret_cast<const char*>(observation.data()), observation.size());
+  *out << observation.size() << " bytes, "
+       << absl::BytesToHexString(bytes.substr(0, kShown))
+       << (bytes.size() > kShown ? "..." : "");
+}
 
 float ActionOf(size_t step) {
   const std::vector<float>& actions = SuiteArguments::Get().actions;

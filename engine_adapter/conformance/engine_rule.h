@@ -22,6 +22,7 @@
 #include <cstdint>
 #include <initializer_list>
 #include <optional>
+#include <ostream>
 #include <span>
 #include <utility>
 #include <vector>
@@ -42,7 +43,9 @@ namespace tandem {
 using Floats = std::vector<float>;
 using Flags = std::vector<uint8_t>;
 // What an environment observes: its rows of all fields, one after another.
-using Observation = std::vector<std::byte>;
+struct Observation : std::vector<std::byte> {};
+// For failures: the bytes' beginning.
+void PrintTo(const Observation& observation, std::ostream* out);
 
 template <typename T>
 std::vector<T> Copy(std::span<T> values) {

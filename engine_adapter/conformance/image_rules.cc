@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
 #include "base/error.h"
 #include "engine_adapter/conformance/engine_rule.h"
 #include "schema/layout/error_codes.h"
@@ -133,11 +134,9 @@ TEST_F(Cameras, EachDrawsTheRequestedSizeOfTheNewestState) {
 }
 
 TEST_F(Cameras, AnImageInASlotIsTheOneInTheAnswer) {
-  Begin();
-  std::string why_not = WhyNot();
-  if (engine_.client->plan().image_slot_bytes < 4 * kImageBytes) {
-    why_not = "engine without slots for images";
-  }
+  engine_.Start({absl::StrCat("--image_slot_bytes=", 4 * kImageBytes)});
+  Attach();
+  const std::string why_not = WhyNot();
   if (!why_not.empty()) GTEST_SKIP() << why_not;
   rpc::GetCameraFrameRequestT request = Request(Names()[0]);
   const std::vector<uint8_t> sent =

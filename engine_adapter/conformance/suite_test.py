@@ -64,7 +64,9 @@ def test_a_file_that_may_not_be_executed_is_named(tmp_path: Path) -> None:
     engine.write_text("#!/bin/sh\n")
     code, _, err = _run(engine)
     assert code == 2 and "may not be executed" in err and "chmod +x" in err
-    done = subprocess.run([_SUITE.absolute(), "engine"], cwd=tmp_path, capture_output=True, text=True, check=False)
+    command: list[str | Path] = [_SUITE.absolute(), "engine"]
+    environment = {"PATH": "/usr/bin:/bin"}  # a test's own has this folder
+    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 2 and "write ./engine" in done.stderr
 
 

@@ -1,0 +1,174 @@
+#include "sdk/engine_fields.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <iterator>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/string_view.h"
+#include "base/error.h"
+#include "base/printable.h"
+#include "schema/layout/field.h"
+#include "sdk/call_result.h"
+#include "sdk/dtypes.h"
+#include "transport/region_spec.h"
+
+namespace tandem {
+namespace {
+
+using nlohmann::json;
+
+absl::Status Refused(absl::string_view name, absl::string_view text) {
+  return MakeError(ErrorCode::kInvalidArgument,
+                   absl::StrCat("options->fields: field '", Printable(name),
+                                "': expected ", text));
+}
+
+absl::StatusOr<FieldSpec> ReadField(const tandem_field& field) {
+  if (field.name == nullptr) return MissingArgument("options->fields: name");
+  const absl::string_view name = field.name;
+  const size_t slash = name.find('/');
+  const absl::string_view role = name.substr(0, slash);
+  FieldSpec spec;
+  if (slash == absl::string_view::npos || (role != "obs" && role != "action")) {
+    return Refused(name, "a name that begins with obs/ or action/");
+  }
+  spec.role = role == "obs" ? FieldRole::kObs : FieldRole::kAction;
+  if (slash + 1 < name.size()) spec.path = std::string(name.substr(slash));
+  const std::optional<FieldType> type = FieldTypeOf(field.dtype);
+  if (!type) {
+    return Refused(name, absl::StrCat("a dtype of tandem.h, 1 to ",
+                                      kDtypes.size(), ", found ", field.dtype));
+  }
+  spec.type = *type;
+  // The first dimension of its array is the environment.
+  if (field.dimensions >= TANDEM_MAX_DIMENSIONS) {
+    return Refused(name, absl::StrCat("at most ", TANDEM_MAX_DIMENSIONS - 1,
+                                      " dimensions, found ", field.dimensions));
+  }
+  for (const uint64_t side : std::span(field.shape, field.dimensions)) {
+    if (side == 0 || side > kMaxFieldDim) {
+      return Refused(
+          name, absl::StrCat("sides of 1 to ", kMaxFieldDim, ", found ", side));
+    }
+    spec.shape.push_back(static_cast<uint32_t>(side));
+  }
+  return spec;
+}
+
+// The lowest and the highest number of a type, as bounds of a Box.
+std::pair<json, json> Bounds(FieldType type) {
+  if (type == FieldType::kBool) return {0, 1};
+  const int bits = static_cast<int>(8 * ElementBytes(type));
+  if (absl::StartsWith(NameOf(type), "u")) {
+    return {0, ~uint64_t{0} >> (64 - bits)};
+  }
+  if (absl::StartsWith(NameOf(type), "i")) {
+    const int64_t high = static_cast<int64_t>(~uint64_t{0} >> (65 - bits));
+    return {-high - 1, high};
+  }
+  return {"-inf", "inf"};
+}
+
+json SpaceOf(const FieldSpec& field) {
+  const auto [low, high] = Bounds(field.type);
+  return {{"type", "Box"},
+          {"shape", field.shape},
+          {"low", json::array({low})},
+          {"high", json::array({high})},
+          {"dtype", NameOf(field.type)}};
+}
+
+// Puts a space at its place below `all`, which is a Dict or empty.
+void Insert(std::span<const std::string> path, json space, json* all) {
+  if (path.empty()) {
+    *all = std::move(space);
+    return;
+  }
+  if (all->is_null()) *all = {{"type", "Dict"}, {"spaces", json::array()}};
+  json& items = (*all)["spaces"];
+  const auto found = std::ranges::find_if(
+      items, [&](const json& item) { return item[0] == path.front(); });
+  json* item = nullptr;
+  if (found == items.end()) {
+    items.push_back(json::array({path.front(), json()}));
+    item = &items.back()[1];
+  } else {
+    item = &(*found)[1];
+  }
+  Insert(path.subspan(1), std::move(space), item);
+}
+
+// Returns the JSON of the fields' space.
+std::string SpaceOf(std::span<const FieldSpec> fields, FieldRole role) {
+  json all;
+  for (const FieldSpec& field : fields) {
+    if (field.role != role) continue;
+    std::vector<std::string> path;
+    if (!field.path.empty()) {
+      for (absl::string_view key : absl::StrSplit(field.path.substr(1), '/')) {
+        path.push_back(absl::StrReplaceAll(
+            absl::StrReplaceAll(key, {{"~1", "/"}}), {{"~0", "~"}}));
+      }
+    }
+    Insert(path, SpaceOf(field), &all);
+  }
+  return all.dump(-1, ' ', false, json::error_handler_t::replace);
+}
+
+// Refuses an array that is also a Dict, and two of the same path.
+absl::Status CheckPaths(std::span<const FieldSpec> fields) {
+  for (size_t i = 0; i < fields.size(); ++i) {
+    for (size_t k = 0; k < fields.size(); ++k) {
+      if (i == k || fields[i].role != fields[k].role) continue;
+      if (fields[i].path == fields[k].path ||
+          absl::StartsWith(fields[k].path, fields[i].path + "/")) {
+        return Refused(absl::StrCat(NameOf(fields[i].role), fields[i].path),
+                       absl::StrCat("a name of its own, found '",
+                                    Printable(fields[k].path), "' beside it"));
+      }
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status ReadFields(const tandem_engine_options& options,
+                        EngineSchema* schema) {
+  if (options.field_count == 0) return absl::OkStatus();
+  if (options.fields == nullptr) return MissingArgument("options->fields");
+  for (const tandem_field& field :
+       std::span(options.fields, options.field_count)) {
+    TANDEM_ASSIGN_OR_RETURN(FieldSpec spec, ReadField(field));
+    const bool of_obs = spec.role == FieldRole::kObs;
+    const uint32_t size = of_obs ? options.obs_size : options.act_size;
+    if (size != 0) {
+      return Refused(field.name,
+                     absl::StrCat("options->", of_obs ? "obs" : "act",
+                                  "_size 0 beside it, found ", size));
+    }
+    schema->fields.push_back(std::move(spec));
+  }
+  TANDEM_RETURN_IF_ERROR(CheckPaths(schema->fields));
+  TaskDescription& described = schema->description;
+  if (options.obs_size == 0 && described.observation_fields.empty()) {
+    described.observation_fields = SpaceOf(schema->fields, FieldRole::kObs);
+  }
+  if (options.act_size == 0 && described.action_fields.empty()) {
+    described.action_fields = SpaceOf(schema->fields, FieldRole::kAction);
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace tandem
