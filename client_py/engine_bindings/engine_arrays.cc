@@ -75,12 +75,16 @@ EngineArrays::EngineArrays(const EngineHost& host, py::object make)
              .truncateds = View(arrays.truncateds, {num_envs_}, keeper),
              .infos = View(arrays.infos, {num_envs_, info_size_}, keeper),
              .object = {}};
-  Finish(&region_, FieldViews(arrays, host.mapping()));
+  const auto pixels =
+      static_cast<py::ssize_t>(arrays.images.size() / num_envs_);
+  Finish(&region_, FieldViews(arrays, host.mapping()),
+         View(arrays.images, {num_envs_, pixels}, keeper));
 }
 
-void EngineArrays::Finish(Set* set, const py::dict& fields) const {
+void EngineArrays::Finish(Set* set, const py::dict& fields,
+                          const py::array_t<uint8_t>& images) const {
   set->object = make_(set->obs, set->actions, set->rewards, set->terminateds,
-                      set->truncateds, set->infos, fields, cuda_);
+                      set->truncateds, set->infos, fields, images, cuda_);
 }
 
 // Work without an exchange: the host has no fields then.
@@ -93,7 +97,7 @@ EngineArrays::Set& EngineArrays::Copies() {
                 .truncateds = Zeros<uint8_t>({num_envs_}),
                 .infos = Zeros<double>({num_envs_, info_size_}),
                 .object = {}};
-    Finish(&made, {});
+    Finish(&made, {}, Zeros<uint8_t>({num_envs_, 0}));
     copies_ = std::move(made);
   }
   return *copies_;

@@ -53,7 +53,8 @@ class EngineArrays {
 
   bool IsRegion(const float* obs) const { return obs == region_obs_; }
   Set& Copies();
-  void Finish(Set* set, const pybind11::dict& fields) const;
+  void Finish(Set* set, const pybind11::dict& fields,
+              const pybind11::array_t<uint8_t>& images) const;
 
   const uint32_t num_envs_;
   const uint32_t obs_size_;

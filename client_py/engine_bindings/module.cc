@@ -23,18 +23,25 @@ PYBIND11_MODULE(_engine, module) {
       [](const py::object& adaptor, const std::string& name,
          std::optional<uint64_t> seed, const std::string& wait,
          const std::string& services, bool group_access,
-         const py::object& stopping) {
+         const std::optional<FrameRow>& frames, const py::object& stopping) {
+        std::optional<FrameOptions> shown;
+        if (frames) {
+          const auto& [width, height, hz, envs] = *frames;
+          shown = FrameOptions{
+              .width = width, .height = height, .envs = envs, .hz = hz};
+        }
         Serve(adaptor,
               {.name = name,
                .seed = seed,
                .wait = wait,
                .services = services,
-               .group_access = group_access},
+               .group_access = group_access,
+               .frames = shown},
               stopping);
       },
       py::arg("adaptor"), py::kw_only(), py::arg("name"), py::arg("seed"),
       py::arg("wait"), py::arg("services"), py::arg("group_access"),
-      py::arg("stopping"));
+      py::arg("frames"), py::arg("stopping"));
   py::class_<NativeSupervisor>(module, "NativeSupervisor")
       .def(py::init([](const std::string& name, uint32_t num_envs,
                        uint32_t num_workers, uint32_t obs_size,

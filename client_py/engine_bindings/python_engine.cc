@@ -65,6 +65,8 @@ EngineSchema SchemaOf(const py::object& adaptor) {
                   .image_width = gpu.attr("image_width").cast<uint32_t>(),
                   .image_height = gpu.attr("image_height").cast<uint32_t>()};
   }
+  std::tie(schema.images.width, schema.images.height) =
+      given.attr("images").cast<std::pair<uint32_t, uint32_t>>();
   return schema;
 }
 

@@ -26,6 +26,7 @@
 #include "client_py/engine_bindings/python_ports.h"
 #include "engine_adapter/engine.h"
 #include "engine_adapter/engine_host.h"
+#include "engine_adapter/frame_source.h"
 
 namespace tandem {
 
@@ -48,6 +49,7 @@ class PythonEngine final : public Engine {
                      const ResetIo& io) override;
   absl::Status Step(std::span<const uint32_t> envs, const StepIo& io) override;
   void ClearClientState() override;
+  FrameSource* frames() override { return ports_.frames(); }
   EnginePorts ports() override { return ports_.ports(); }
   double step_secs() const override { return step_secs_; }
 

@@ -5,7 +5,9 @@
 
 #include <algorithm>
 #include <array>
+#include <cstring>
 #include <set>
+#include <string_view>
 #include <tuple>
 #include <utility>
 
@@ -88,6 +90,21 @@ py::object ContractValues(const rpc::SimulationContractT* contract) {
   rpc::FinishEnvelopeBuffer(builder, rpc::Envelope::Pack(builder, &envelope));
   return PayloadValues(
       *rpc::GetEnvelope(builder.GetBufferPointer()))["simulation_contract"];
+}
+
+// Returns the engine's image, RGB.
+absl::StatusOr<std::vector<uint8_t>> Rendered(PythonAdaptor* adaptor,
+                                              uint32_t env,
+                                              const std::string& camera,
+                                              uint32_t width, uint32_t height) {
+  std::vector<uint8_t> rgb;
+  TANDEM_RETURN_IF_ERROR(adaptor->Call([&] {
+    const py::array image =
+        adaptor->object().attr("render")(env, camera, width, height);
+    const auto* const first = static_cast<const uint8_t*>(image.data());
+    rgb.assign(first, first + image.nbytes());
+  }));
+  return rgb;
 }
 
 }  // namespace
@@ -224,13 +241,9 @@ absl::Status PythonCamera::Draw(const ImageRequest& request,
                           queue_.Admit(sized));
   const std::string& camera =
       cameras_[sized.of_viewport ? 0 : sized.index].name;
-  std::vector<uint8_t> rgb;
-  TANDEM_RETURN_IF_ERROR(adaptor_->Call([&] {
-    const py::array image = adaptor_->object().attr("render")(
-        sized.env, camera, sized.width, sized.height);
-    const auto* const first = static_cast<const uint8_t*>(image.data());
-    rgb.assign(first, first + image.nbytes());
-  }));
+  TANDEM_ASSIGN_OR_RETURN(
+      std::vector<uint8_t> rgb,
+      Rendered(adaptor_, sized.env, camera, sized.width, sized.height));
   queue_.Add({.held = std::move(held),
               .wanted = std::move(wanted),
               .render =
@@ -240,6 +253,45 @@ absl::Status PythonCamera::Draw(const ImageRequest& request,
                   },
               .done = std::move(done)});
   return absl::OkStatus();
+}
+
+absl::Status PythonFrames::Prepare(const FrameOptions& options) {
+  options_ = options;
+  images_.resize(options.envs.size(), std::vector<uint8_t>());
+  return adaptor_->Call([&] {
+    camera_ = py::list(adaptor_->object().attr("camera_rows"))[0]
+                  .cast<std::pair<uint64_t, std::string>>()
+                  .second;
+  });
+}
+
+void PythonFrames::Capture(uint32_t place) {
+  images_[place] = Rendered(adaptor_, options_.envs[place], camera_,
+                            options_.width, options_.height);
+}
+
+absl::Status PythonFrames::Draw(uint32_t place, const FrameTile& tile) {
+  if (!images_[place].ok()) return images_[place].status();
+  const uint8_t* from = images_[place]->data();
+  for (size_t y = 0; y < tile.rows; ++y, from += tile.row_bytes) {
+    std::memcpy(tile.first + y * tile.stride, from, tile.row_bytes);
+  }
+  return absl::OkStatus();
+}
+
+void PythonOwnMethods::CallOwn(size_t method, std::span<const uint8_t> request,
+                               std::weak_ptr<const void>, Answer answer) {
+  std::vector<uint8_t> data;
+  const absl::Status status = adaptor_->Call([&] {
+    const py::bytes given(reinterpret_cast<const char*>(request.data()),
+                          request.size());
+    const py::bytes answered =
+        adaptor_->object().attr("call_own")(method, given);
+    const auto text = static_cast<std::string_view>(answered);
+    data.assign(text.begin(), text.end());
+  });
+  if (!status.ok()) return answer(status);
+  answer(std::move(data));
 }
 
 absl::StatusOr<std::vector<std::string>> PythonRandomization::SetContract(
@@ -262,7 +314,11 @@ PythonPorts::PythonPorts(PythonAdaptor* adaptor, uint32_t num_envs) {
   if (names.contains("scene")) scene_.emplace(adaptor);
   if (names.contains("joints")) joints_.emplace(adaptor);
   if (names.contains("debug")) debug_.emplace(adaptor, num_envs);
-  if (names.contains("camera")) camera_.emplace(adaptor);
+  if (names.contains("camera")) {
+    camera_.emplace(adaptor);
+    frames_.emplace(adaptor);
+  }
+  if (names.contains("own")) own_.emplace(adaptor);
   if (names.contains("randomization")) randomization_.emplace(adaptor);
 }
 
@@ -273,7 +329,8 @@ EnginePorts PythonPorts::ports() {
           .scene = given(scene_),
           .camera = given(camera_),
           .debug = given(debug_),
-          .methods = nullptr};
+          .methods = nullptr,
+          .own = given(own_)};
 }
 
 void PythonPorts::Clear() {

@@ -11,6 +11,7 @@
 #ifndef TANDEM_CLIENT_PY_ENGINE_BINDINGS_PYTHON_PORTS_H_
 #define TANDEM_CLIENT_PY_ENGINE_BINDINGS_PYTHON_PORTS_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -24,6 +25,7 @@
 #include "client_py/engine_bindings/python_adaptor.h"
 #include "engine_adapter/debug_canvas.h"
 #include "engine_adapter/engine_ports.h"
+#include "engine_adapter/frame_source.h"
 #include "engine_adapter/image_queue.h"
 #include "schema/messages/hazel_rpc_generated.h"
 
@@ -104,6 +106,36 @@ class PythonCamera final : public CameraPort {
   ImageQueue queue_;
 };
 
+// Frames by the first camera: Capture renders, in the stepping thread, and Draw
+// copies the pixels.
+class PythonFrames final : public FrameSource {
+ public:
+  explicit PythonFrames(PythonAdaptor* adaptor) : adaptor_(adaptor) {}
+
+  absl::Status Prepare(const FrameOptions& options) override;
+  void Capture(uint32_t place) override;
+  absl::Status Start() override { return absl::OkStatus(); }
+  absl::Status Draw(uint32_t place, const FrameTile& tile) override;
+  void Stop() override {}
+
+ private:
+  PythonAdaptor* adaptor_;
+  FrameOptions options_;
+  std::string camera_;
+  std::vector<absl::StatusOr<std::vector<uint8_t>>> images_;  // by place
+};
+
+class PythonOwnMethods final : public OwnMethodPort {
+ public:
+  explicit PythonOwnMethods(PythonAdaptor* adaptor) : adaptor_(adaptor) {}
+
+  void CallOwn(size_t method, std::span<const uint8_t> request,
+               std::weak_ptr<const void> wanted, Answer answer) override;
+
+ private:
+  PythonAdaptor* adaptor_;
+};
+
 class PythonRandomization final : public RandomizationPort {
  public:
   explicit PythonRandomization(PythonAdaptor* adaptor) : adaptor_(adaptor) {}
@@ -122,6 +154,8 @@ class PythonPorts {
   PythonPorts(PythonAdaptor* adaptor, uint32_t num_envs);
 
   EnginePorts ports();
+  // nullptr: the engine does not render.
+  FrameSource* frames() { return frames_ ? &*frames_ : nullptr; }
   // Removes the marks of all environments.
   void Clear();
 
@@ -131,6 +165,8 @@ class PythonPorts {
   std::optional<PythonDebug> debug_;
   std::optional<PythonCamera> camera_;
   std::optional<PythonRandomization> randomization_;
+  std::optional<PythonFrames> frames_;
+  std::optional<PythonOwnMethods> own_;
 };
 
 }  // namespace tandem

@@ -58,6 +58,7 @@ absl::StatusOr<EngineHost::Options> HostOptions(const ServeOptions& given,
       .seed = given.seed,
       .wait = WaitStrategyNamed(given.wait).value_or(WaitStrategy::kAdaptive),
       .group_access = given.group_access,
+      .frames = given.frames,
       .log = LogLine};
   TANDEM_RETURN_IF_ERROR(ParseServices(given.services, &options.rpc));
   options.opened = [engine](const std::string& name, const RegionMapping&) {

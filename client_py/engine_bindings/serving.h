@@ -15,10 +15,16 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
+#include "engine_adapter/frame_source.h"
+
 namespace tandem {
+
+// Width, height, rate and environments of frames.
+using FrameRow = std::tuple<uint32_t, uint32_t, double, std::vector<uint32_t>>;
 
 struct ServeOptions {
   std::string name;
@@ -26,6 +32,7 @@ struct ServeOptions {
   std::string wait = "adaptive";  // a WaitStrategy's name
   std::string services = "all";   // as ParseServices has them
   bool group_access = false;
+  std::optional<FrameOptions> frames = {};
 };
 
 // Serves until `stopping`, called ten times a second and after each signal,

@@ -13,7 +13,7 @@ import pytest
 
 import tandem
 from tandem.testing.engines import (  # noqa: F401, the fixtures
-    WATCHDOG_SECS,
+    needs_hardware,
     nothing_left_behind,
     unique_name,
     watchdog,
@@ -30,12 +30,13 @@ def python_path(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENBLAS_NUM_THREADS", "1")
 
 
+@needs_hardware
 def test_passes_the_conformance_suite() -> None:
     """All of engine_adapter/conformance, in real processes."""
     command: list[str | Path] = [_SUITE, "--limit_flag=max_episode_steps", sys.executable, _PROGRAM]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=WATCHDOG_SECS, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=180, check=False)
     assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"
-    assert "[  PASSED  ]" in done.stdout and "[  SKIPPED ] 0" not in done.stdout
+    assert "ok       Streams.ItemsAreNumberedInOrder\n" in done.stdout and " 0 failed, " in done.stdout
 
 
 def test_steps_are_gymnasiums() -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tandem.testing.engines import start_python, watchdog  # noqa: F401, a fixture
+from tandem.testing.engines import needs_hardware, start_python, watchdog  # noqa: F401, a fixture
 
 _SCRIPT = Path(__file__).with_name("train_ars.py")
 
@@ -17,6 +17,7 @@ def _value(table: str, row: str) -> float:
     return float(found[1].replace(",", ""))
 
 
+@needs_hardware
 def test_policy_learns_to_run(tmp_path: Path) -> None:
     """After 6 iterations the return is at least 300 above the returns of a random and of the untrained policy."""
     script = start_python(_SCRIPT, "--num_envs=32", "--iterations=6", "--seed=1", f"--out={tmp_path}")
@@ -30,6 +31,7 @@ def test_policy_learns_to_run(tmp_path: Path) -> None:
     assert (tmp_path / "learning_curve.png").read_bytes().startswith(b"\x89PNG")
 
 
+@needs_hardware
 @pytest.mark.parametrize("at", ["HalfCheetah-v5: 2 environments", "iteration   1"])
 def test_ctrl_c_shows_the_results_so_far(at: str, tmp_path: Path) -> None:
     """After SIGINT the script still prints the table, writes the learning curve, and exits with code 0."""

@@ -72,7 +72,9 @@ _FROM = {
     "serving.serve": "serve",
 }
 _REGISTRATION = "tandem.environments.registration"  # whose import registers the tasks
-_SUBMODULES = ("doctor", "fastlane", "pettingzoo", "sdk", "services", "telemetry", "vector")
+_SUBMODULES = (
+    "conformance", "doctor", "examples", "fastlane", "pettingzoo", "sdk", "services", "telemetry", "vector",
+)  # fmt: skip
 __all__ = [
     "Attendant",
     "AutoresetMode",

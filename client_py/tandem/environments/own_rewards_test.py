@@ -1,4 +1,7 @@
-"""`make_vec` with functions for rewards, terminations and observations, compared with environments of Gymnasium."""
+"""`make_vec` with functions for rewards, terminations and observations, compared with environments of Gymnasium.
+
+Length: each function in each mode of autoreset.
+"""
 
 import dataclasses
 import inspect

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 import tandem
-from tandem.testing.engines import busy_processes, needs_speed, watchdog  # noqa: F401, the fixture
+from tandem.testing.engines import busy_processes, needs_hardware, watchdog  # noqa: F401, the fixture
 from tandem.testing.sample_envs import ScriptedEnv
 from tandem.workers.pickled import modules_of, pickled
 
@@ -120,7 +120,7 @@ def test_what_a_wrapper_names_does_not_change_whether_it_is_known(package: _Pack
             envs.is_wrapped(Locked)
 
 
-@needs_speed
+@needs_hardware
 def test_sixteen_workers_import_a_slow_package_beside_busy_processes(package: _Package) -> None:
     """The import alone takes longer than start_timeout."""
     package.add("end = time.monotonic() + 2\nwhile time.monotonic() < end: pass")
@@ -143,7 +143,7 @@ def test_a_function_that_imports_a_slow_package_itself(package: _Package) -> Non
         assert len(package.importers()) == 2
 
 
-@needs_speed
+@needs_hardware
 def test_an_import_without_end_is_named(package: _Package, monkeypatch: pytest.MonkeyPatch) -> None:
     """The error of the start has the package and the time."""
     monkeypatch.setattr("tandem.workers.worker_pool._IMPORT_SECS", 1.0)

@@ -29,6 +29,7 @@ _PORTS = {
     "render": "camera",
     "show_marks": "debug",
     "set_contract": "randomization",
+    "call_own": "own",
 }
 
 # Role, dtype, shape and path of a field.
@@ -62,6 +63,7 @@ class Schema(NamedTuple):
     action_names: list[str]
     step_secs: float
     gpu: Gpu | None
+    images: tuple[int, int]  # width and height; 0: none
 
 
 class JointInfo(NamedTuple):
@@ -79,9 +81,9 @@ class JointInfo(NamedTuple):
 class Adaptor:
     """An engine for the binding: its methods, and what it declares, checked.
 
-    `ports` names the services' interfaces that the engine has: some of "scene", "joints", "camera", "debug" and
-    "randomization". `camera_rows` has id and name of each camera; empty without "camera". `joint_info` is None without
-    "joints".
+    `ports` names the services' interfaces that the engine has: some of "scene", "joints", "camera", "debug",
+    "randomization" and "own". `camera_rows` has id and name of each camera; empty without "camera". `joint_info` is
+    None without "joints".
     """
 
     def __init__(self, engine: Engine) -> None:
@@ -110,6 +112,9 @@ class Adaptor:
         self.image_size = self._image_size()
         self.camera_rows = self._camera_rows() if "camera" in self.ports else []
         self.joint_info = self._joint_info() if "joints" in self.ports else None
+        if bool(engine.own_methods) != ("own" in self.ports):
+            found = "own_methods without call_own" if engine.own_methods else "call_own without own_methods"
+            raise InvalidArgument(f"own_methods: expected both or none of own_methods and call_own, found {found}")
 
     def _defines(self, method: str) -> bool:
         return getattr(type(self._engine), method) is not getattr(Engine, method)
@@ -146,6 +151,10 @@ class Adaptor:
                 {"name": text("info_sizes", name), "length": _info_size(name, size), "at_reset": True}
                 for name, size in engine.info_sizes.items()
             ],
+            "own_methods": [
+                {"name": text("own_methods", name), "content_type": method.content_type, "help": method.help}
+                for name, method in engine.own_methods.items()
+            ],
         }
         step_secs = engine.step_secs
         if not isinstance(step_secs, int | float) or not 0 <= step_secs < math.inf:
@@ -161,6 +170,7 @@ class Adaptor:
             action_names=_names("action_names", engine.action_names, sizes["action"]),
             step_secs=float(step_secs),
             gpu=self._gpu(),
+            images=(0, 0) if engine.observation_image_size is None else self._size("observation_image_size"),
         )
 
     def _gpu(self) -> Gpu | None:
@@ -180,9 +190,10 @@ class Adaptor:
         truncateds: NDArray[np.uint8],
         infos: NDArray[np.float64],
         fields: Fields,
+        images: NDArray[np.uint8],
         cuda: tuple[dict[tuple[str, str], CudaArray], Callable[[int], None]] | None,
     ) -> EngineArrays:
-        """Returns the arrays for the engine, of the region's rows, flags and fields."""
+        """Returns the arrays for the engine, of the region's rows, flags, fields and images, which may be empty."""
         engine, num_envs = self._engine, self.schema.num_envs
         given = {key: array.view() for key, array in fields.items()}
         actions = actions.view()
@@ -195,6 +206,7 @@ class Adaptor:
             terminateds=terminateds.view(np.bool_),
             truncateds=truncateds.view(np.bool_),
             infos=info_columns(engine.info_sizes, infos),
+            images=images.reshape(num_envs, *self.schema.images[::-1], 3) if images.size else None,
             cuda=None if cuda is None else self._cuda_arrays(*cuda),
         )
 
@@ -264,6 +276,14 @@ class Adaptor:
     def show_marks(self, env: int, marks: Sequence[tuple[Any, ...]]) -> None:
         """Passes an environment's marks."""
         self._engine.show_marks(env, [DebugMark(is_arrow, *map(tuple, rest)) for is_arrow, *rest in marks])
+
+    def call_own(self, method: int, data: bytes) -> bytes:
+        """Returns the answer of a method of the engine's own, by its number in `own_methods`."""
+        name = list(self._engine.own_methods)[method]
+        answer = self._engine.call_own(name, data)
+        if not isinstance(answer, bytes | bytearray | memoryview):
+            raise EngineFailed(f"call_own({name!r}) of {self._name}: expected bytes, found {shown(answer)}")
+        return bytes(answer)
 
     def set_contract(self, envs: list[int], fields: dict[str, Any] | None, seed: int | None) -> list[str]:
         """Passes a contract; returns the names of its unused fields."""

@@ -60,6 +60,8 @@ class EngineArrays(NamedTuple):
       terminateds: bool[num_envs], whether the episode ended in a terminal state.
       truncateds: bool[num_envs], whether the episode was cut short, as by a time limit.
       infos: A dict of the infos of `Engine.info_sizes`: float64[num_envs], or float64[num_envs, size].
+      images: Of `Engine.observation_image_size`: uint8[num_envs, height, width, 3], the top row first. None without it,
+        and in steps and resets that no client requested.
       cuda: Arrays on a GPU; None without `Engine.cuda_device`, or without a driver.
     """
 
@@ -69,6 +71,7 @@ class EngineArrays(NamedTuple):
     terminateds: NDArray[np.bool_]
     truncateds: NDArray[np.bool_]
     infos: dict[str, NDArray[np.float64]]
+    images: NDArray[np.uint8] | None = None
     cuda: CudaArrays | None = None
 
 

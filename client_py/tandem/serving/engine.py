@@ -37,6 +37,13 @@ class DebugMark(NamedTuple):
     rgba: tuple[float, float, float, float]
 
 
+class OwnMethod(NamedTuple):
+    """A method of an engine's own: the content type of its request and answer, and a line of help."""
+
+    content_type: str = "application/octet-stream"
+    help: str = ""
+
+
 class Engine:
     """Environments that are simulated together, as a batch. `tandem.serve` serves them to a trainer in any language.
 
@@ -85,6 +92,9 @@ class Engine:
       actuators: For `controls` and `set_control`: each an `Actuator`.
       cameras: For `render`: the names of the cameras; the first is the viewport's.
       image_size: For `render`: (width, height) of an image whose caller names no size.
+      observation_image_size: (width, height) of an RGB image beside each observation, which `reset` and `step` write in
+        `arrays.images`, and clients read as `client.images`; None: none.
+      own_methods: For `call_own`: the methods by name.
       cuda_device: The number of the CUDA device on which the engine writes its observations; None: only in the region.
         The arrays have a part `cuda` then, unless there is no driver (docs/gpu.md).
       fills_cpu: With `cuda_device`: whether the engine also writes `arrays.obs`. If not, it cannot serve without the
@@ -107,6 +117,8 @@ class Engine:
     actuators: Sequence[Actuator] = ()
     cameras: Sequence[str] = ("camera",)
     image_size: tuple[int, int] = (320, 240)
+    observation_image_size: tuple[int, int] | None = None
+    own_methods: ClassVar[Mapping[str, OwnMethod]] = {}
     cuda_device: int | None = None
     fills_cpu: bool = True
     cuda_image_size: tuple[int, int] | None = None
@@ -164,8 +176,16 @@ class Engine:
         raise Unsupported("mujoco: this engine's actuators cannot be set")
 
     def render(self, env: int, camera: str, width: int, height: int) -> NDArray[np.uint8]:
-        """Returns an image, uint8[height, width, 3], for the services camera and viewport. No step runs meanwhile."""
+        """Returns an image, uint8[height, width, 3], for the services camera and viewport, and for frames.
+
+        No step runs meanwhile. Frames are drawn by the first camera while a viewer is attached: a step then waits for
+        the images of the shown environments.
+        """
         raise Unsupported("camera: this engine does not render")
+
+    def call_own(self, name: str, data: bytes) -> bytes:
+        """Answers a call of one of `own_methods`: `client.call(name, data)`."""
+        raise Unsupported("own: this engine has no methods of its own")
 
     def show_marks(self, env: int, marks: Sequence[DebugMark]) -> None:
         """Takes the marks for later images of an environment, in place of its earlier ones, for the service debug."""

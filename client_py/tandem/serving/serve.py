@@ -12,6 +12,7 @@ from typing import Any, Literal
 
 from tandem._native import check_region_name
 from tandem.arguments import flag, integer, one_of, shown, text
+from tandem.engine.options import FrameOptions, Size, group_of, shown_envs, size_of
 from tandem.errors import InvalidArgument
 from tandem.serving.adaptor import Adaptor
 from tandem.serving.engine import Engine
@@ -30,6 +31,7 @@ def serve(
     services: Sequence[str] | Literal["all"] = "all",
     wait: Literal["adaptive", "spin", "block"] = "adaptive",
     group_access: bool = False,
+    frames: FrameOptions | Size | None = None,
     stop: threading.Event | None = None,
 ) -> None:
     """Serves an engine to one client after another, until Ctrl-C, SIGTERM or `stop`. Then removes its region.
@@ -46,6 +48,8 @@ def serve(
       services: Names of the services that the engine answers, such as ["scene", "camera"]; "all"; [] for none.
       wait: How to wait for actions: "spin" (lowest latency, needs a core of its own), "adaptive" or "block".
       group_access: Whether users of the same group may attach, too.
+      frames: A size, or `FrameOptions`: viewers, and `render` of clients, show the environments by the engine's
+        `render`. Its effects and its camera have no effect.
       stop: The call ends within a tenth of a second after this event is set.
 
     Raises:
@@ -84,16 +88,28 @@ def serve(
     one_of("wait", wait, ("adaptive", "spin", "block"))
     if stop is not None and not hasattr(stop, "is_set"):
         raise InvalidArgument(f"stop: expected a threading.Event, found {shown(stop)}")
+    adaptor = Adaptor(engine)
     with _stop_requests() as requests:
         _engine.serve(
-            Adaptor(engine),
+            adaptor,
             name=name or "",
             seed=seed,
             wait=wait,
             services=_services(services),
             group_access=flag("group_access", group_access, after=""),
+            frames=_frames(frames, adaptor.schema.num_envs),
             stopping=lambda: requests.is_set() or (stop is not None and stop.is_set()),
         )
+
+
+def _frames(given: FrameOptions | Size | None, num_envs: int) -> tuple[int, int, float, list[int]] | None:
+    """Returns width, height, rate and environments; None: there are no frames."""
+    if given is None:
+        return None
+    options = group_of("frames", given, FrameOptions)
+    envs = shown_envs(options, num_envs)
+    width, height = size_of("frames", options.size)
+    return None if envs is None else (width, height, options.hz, list(range(num_envs) if envs == "all" else envs))
 
 
 def _services(services: object) -> str:

@@ -1,5 +1,6 @@
 """The optional methods of an engine as services."""
 
+import json
 from collections.abc import Sequence
 from typing import Any
 
@@ -9,8 +10,10 @@ from gymnasium import spaces
 from numpy.typing import ArrayLike, NDArray
 
 import tandem
+from tandem.environments.images import separate
 from tandem.services import CameraKind, DebugArrow, Entity, SimulationContract, SimulationMode, Transform
-from tandem.serving.engine import Actuator, DebugMark
+from tandem.serving.arrays import EngineArrays
+from tandem.serving.engine import Actuator, DebugMark, OwnMethod
 from tandem.testing.engines import (  # noqa: F401, the fixtures
     nothing_left_behind,
     unique_name,
@@ -27,6 +30,7 @@ class Furnished(Counter):
     actuators = (Actuator("left", -1, 1), Actuator("right"))
     cameras = ("front", "top")
     image_size = (8, 6)
+    own_methods = {"echo": OwnMethod(help="Returns the request."), "fails": OwnMethod("text/plain")}
 
     def __init__(self) -> None:
         """Makes three environments."""
@@ -71,6 +75,12 @@ class Furnished(Counter):
         image = np.zeros((height, width, 3), np.uint8)
         image[0, 0] = (env, self.cameras.index(camera), 7)
         return image
+
+    def call_own(self, name: str, data: bytes) -> bytes:
+        """Returns the request, or fails."""
+        if name == "fails":
+            raise ValueError("no weather")
+        return data
 
     def show_marks(self, env: int, marks: Sequence[DebugMark]) -> None:
         """Keeps them."""
@@ -127,6 +137,81 @@ def test_camera_and_viewport() -> None:
         assert client.camera.frame("front", format="png").encoded.startswith(b"\x89PNG")
         with pytest.raises(tandem.Unsupported, match="DEPTH"):
             client.camera.frame("front", kind=CameraKind.DEPTH)
+
+
+def test_frames_show_the_first_camera() -> None:
+    """Each environment's tile is what `render` returned; a failure is in the frame's metadata."""
+    engine = Furnished()
+    with (
+        serving(engine, frames=tandem.FrameOptions((8, 6), envs="all")) as name,
+        tandem.SharedMemoryClient(name) as client,
+    ):
+        frame, metadata = client.drawn_frame()
+        images = separate(frame, metadata, 3)
+        assert [image[0, 0].tolist() for image in images] == [[env, 0, 7] for env in range(3)]
+        engine.image = np.zeros((1, 1), np.uint8)
+        client.step(client.actions)
+        _, metadata = client.drawn_frame()
+        assert "expected uint8[6, 8, 3]" in json.loads(metadata)["error_text"]
+        client.step(client.actions)
+
+
+def test_frames_need_render() -> None:
+    """The message names the option and the task."""
+    with pytest.raises(tandem.InvalidArgument, match="expected a task that can be drawn, found 'Counter'"):
+        tandem.serve(Counter(), name=unique_name(), frames=(8, 6))
+
+
+def test_own_methods() -> None:
+    """Bytes in, bytes out; an exception fails the call alone; an unknown name lists the known ones."""
+    with serving(Furnished()) as name, tandem.SharedMemoryClient(name) as client:
+        assert client.call("echo", b"\0\xff{}") == b"\0\xff{}"
+        assert client.call("echo") == b""
+        with pytest.raises(tandem.EngineFailed, match="ValueError: no weather"):
+            client.call("fails", b"{}")
+        with pytest.raises(tandem.InvalidArgument, match="echo, fails; found 'snow'"):
+            client.call("snow")
+        with pytest.raises(tandem.InvalidArgument, match="data: expected bytes"):
+            client.call("echo", "text")  # type: ignore[arg-type]
+        listed = json.loads(client.description)["own_methods"]
+        assert [(each["name"], each["content_type"]) for each in listed] == [
+            ("echo", "application/octet-stream"),
+            ("fails", "text/plain"),
+        ]
+
+
+def test_own_methods_need_call_own() -> None:
+    """Each needs the other."""
+
+    class Listed(Counter):
+        own_methods = {"echo": OwnMethod()}
+
+    with pytest.raises(tandem.InvalidArgument, match="found own_methods without call_own"):
+        tandem.serve(Listed(), name=unique_name())
+
+
+def test_images_beside_observations() -> None:
+    """Resets and steps write them; a client reads them."""
+
+    class Seeing(Counter):
+        observation_image_size = (4, 2)
+
+        def reset(self, envs: NDArray[np.int64], seeds: Sequence[int | None], arrays: EngineArrays) -> None:
+            super().reset(envs, seeds, arrays)
+            assert arrays.images is not None
+            arrays.images[envs] = 9
+
+        def step(self, envs: Any, arrays: EngineArrays) -> None:
+            super().step(envs, arrays)
+            assert arrays.images is not None
+            arrays.images[envs, 1, 3, 2] = self.count[envs]
+
+    with serving(Seeing()) as name, tandem.SharedMemoryClient(name) as client:
+        assert client.images is not None and client.images.shape == (3, 2, 4, 3)
+        assert (client.images == 9).all()
+        client.step(client.actions)
+        assert client.images[:, 1, 3, 2].tolist() == [1, 1, 1]
+        assert client.image_step == 1
 
 
 def test_marks() -> None:

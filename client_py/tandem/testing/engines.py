@@ -19,7 +19,9 @@ TRIVIAL_ENGINE = Path(__file__).parent / "trivial_engine"
 # tools/arm64 sets it: an emulator runs this process, ten times slower or more.
 EMULATED = "TANDEM_EMULATED" in os.environ
 WATCHDOG_SECS = 3000 if EMULATED else 200
-needs_speed = pytest.mark.skipif(EMULATED, reason="a time-out of the test is shorter than the emulator's starts")
+needs_hardware = pytest.mark.skipif(
+    EMULATED, reason="the emulator starts too slowly, or needs the memory that the test limits"
+)
 
 # The prefix of this process's region names. It is not the pid: tests share /dev/shm, but not a pid namespace.
 _PREFIX = f"tandem-test-{uuid.uuid4().hex[:12]}"
