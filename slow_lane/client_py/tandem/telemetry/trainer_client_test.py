@@ -37,7 +37,7 @@ from tandem.telemetry import (
     WrongState,
 )
 from tandem.telemetry.daemon_errors import ERROR_TABLE
-from tandem.testing.daemons import Daemon, Gate, is_alive, run_config, running_daemon, wait_until
+from tandem.testing.daemons import Daemon, Gate, await_stopped, is_alive, run_config, running_daemon, wait_until
 from tandem.testing.engines import watchdog  # noqa: F401, a fixture
 
 
@@ -295,6 +295,7 @@ def test_failed_events_are_published_again_to_the_same_daemon(tmp_path: Path, ga
             with client.steps(run_id, since_seq=1) as kept:
                 next(kept)
             os.kill(daemon.pid, signal.SIGSTOP)
+            await_stopped(daemon.pid)
 
         with pytest.raises(DaemonTimeout):
             session.publish_steps(_interrupted(steps, 500, stop), timeout=5.0)
