@@ -60,8 +60,8 @@ struct FrameOptions {
 };
 
 struct ImageOptions {
-  uint32_t width =
-      0;  // of one camera, pixels, 1 to kMaxRenderSide; so is height
+  // Of one camera, in pixels: 1 to kMaxRenderSide.
+  uint32_t width = 0;
   uint32_t height = 0;
   // As FrameOptions::model_cameras; "": FrameCamera::kFixed.
   std::vector<std::string> cameras = {""};
