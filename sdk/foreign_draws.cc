@@ -121,15 +121,19 @@ void ForeignDraws::Ask(tandem_draw draw, std::weak_ptr<const void> wanted,
                        Done done) {
   draw.struct_size = sizeof(draw);
   uint64_t number = 0;
+  DropUnwanted();
   {
     MutexLock lock(&mutex_);
-    std::erase_if(pending_, [](const auto& each) {
-      return each.second.wanted.expired();
-    });
     number = kDraw | ++last_;
     pending_.emplace(number, Pending{draw, std::move(wanted), std::move(done)});
   }
   give_(number, draw);
+}
+
+void ForeignDraws::DropUnwanted() {
+  MutexLock lock(&mutex_);
+  std::erase_if(pending_,
+                [](const auto& each) { return each.second.wanted.expired(); });
 }
 
 bool ForeignDraws::Has(uint64_t number) const {
@@ -231,6 +235,7 @@ absl::Status ForeignCamera::Draw(const ImageRequest& request,
   ImageRequest sized = request;
   if (sized.width == 0) sized.width = size_.width;
   if (sized.height == 0) sized.height = size_.height;
+  draws_->DropUnwanted();  // they hold shares of the queue's limits
   std::shared_ptr<const void> held;
   {
     MutexLock lock(&mutex_);

@@ -62,6 +62,8 @@ class ForeignDraws {
 
   // Whether the draw is unanswered and wanted.
   bool Has(uint64_t number) const;
+  // Forgets the draws that no caller waits for now.
+  void DropUnwanted();
   // kInvalidArgument: the image does not fit the draw, which stays unanswered.
   // kNoStepPending: there is no such draw.
   absl::Status Drawn(uint64_t number, const tandem_image& image);

@@ -12,6 +12,7 @@
 #include "base/error.h"
 #include "engine_adapter/rpc_config.h"
 #include "engine_adapter/task_description.h"
+#include "schema/layout/image_slot.h"
 #include "schema/layout/service.h"
 #include "sdk/call_result.h"
 #include "sdk/engine_fields.h"
@@ -57,6 +58,12 @@ absl::StatusOr<EngineHost::Options> HostOptions(
   }
   if (options.frames != nullptr) {
     TANDEM_ASSIGN_OR_RETURN(host.frames, FramesOf(*options.frames, options));
+  }
+  if (options.image_slot_kib > kMaxImageSlotBytes / 1024) {
+    return MakeError(ErrorCode::kInvalidArgument,
+                     absl::StrCat("options->image_slot_kib: expected at most ",
+                                  kMaxImageSlotBytes / 1024, ", found ",
+                                  options.image_slot_kib));
   }
   host.image_slot_bytes = options.image_slot_kib * 1024;
   if (callbacks.log != nullptr) {
@@ -214,6 +221,7 @@ absl::Status ForeignEngine::Next(Deadline deadline, tandem_work* work) {
                      "the two ways");
   }
   *work = {};
+  failure_.clear();
   DropUnwantedDraws();
   if (held_ == nullptr && events_.empty()) held_ = host_->Next(deadline);
   if (!events_.empty()) {
@@ -351,6 +359,7 @@ void ForeignEngine::ClearClientState() {
 
 // Callers of these images have left, or their time is over.
 void ForeignEngine::DropUnwantedDraws() {
+  draws_.DropUnwanted();
   while (!events_.empty() && events_.front().kind == TANDEM_WORK_DRAW &&
          !draws_.Has(events_.front().call)) {
     events_.pop_front();

@@ -143,10 +143,11 @@ class ForeignEngine final : public Engine,
   static int32_t CallWithoutText(void* user, const tandem_work* work);
   absl::Status Called(const tandem_work& work) {
     const int32_t result = callbacks_.work(callbacks_.user, &work);
-    return result == 0 ? absl::OkStatus() : Failure(result);
+    if (result == 0 && failure_.empty()) return absl::OkStatus();
+    return ResultOf(result);
   }
   absl::Status Failure(int32_t result);
-  // The status of a function of tandem_services. Discards the text of one that
+  // The status of one of the program's functions. Discards the text of one that
   // succeeds.
   absl::Status ResultOf(int32_t result);
   void Add(Event event);

@@ -318,10 +318,11 @@ typedef struct tandem_method {
    available; without it, callers get TANDEM_UNSUPPORTED. Texts and lists are
    copied.
 
-   The thread that calls tandem_engine_next, _poll or _run calls the functions,
-   inside these calls, and not between a RESET or STEP and its done. They return
-   0; any other number is a failure, with the text of tandem_engine_fail. They
-   may call what tandem_callbacks.work may call. */
+   The thread that calls tandem_engine_next, _done, _poll or _run calls the
+   functions, inside these calls, and not between a RESET or STEP and its done;
+   so hold no lock there that a function takes. They return 0; any other number
+   is a failure, with the text of tandem_engine_fail. They may call what
+   tandem_callbacks.work may call. */
 typedef struct tandem_services {
   uint32_t struct_size;
   uint32_t reserved;

@@ -381,7 +381,8 @@ class Server {
   // Answers an RPC of the methods of the options, by tandem_engine_answer.
   virtual void Call(const tandem_work&) {}
 
-  // For `services`, which Prepare fills. An exception fails the call.
+  // For `services`, which Prepare fills. An exception of a function or of Call
+  // fails the call, with its text, in a loop of one's own, too.
 
   // Returns the answer of a method of the engine's own.
   virtual std::vector<uint8_t> CallOwn(std::string_view /*method*/,
@@ -390,8 +391,7 @@ class Server {
   }
   // Draws the image, and answers by Drawn: now, or later by any thread.
   virtual void Draw(uint64_t call, const tandem_draw& /*draw*/) {
-    Check(tandem_engine_refuse(engine_, call, TANDEM_UNSUPPORTED,
-                               "this engine does not draw"));
+    Refuse(call, TANDEM_UNSUPPORTED, "this engine does not draw");
   }
   virtual void Transform(uint32_t /*env*/, uint32_t /*entity*/,
                          tandem_transform* /*transform*/) {}
@@ -416,9 +416,11 @@ class Server {
       case TANDEM_WORK_STEP:
         return Step(Work(work, options_));
       case TANDEM_WORK_CALL:
-        return work.name == nullptr ? Call(work) : AnswerOwn(work);
+        return RefuseIfThrown(work.call, [&] {
+          work.name == nullptr ? Call(work) : AnswerOwn(work);
+        });
       case TANDEM_WORK_DRAW:
-        return Draw(work.call, *work.draw);
+        return RefuseIfThrown(work.call, [&] { Draw(work.call, *work.draw); });
       case TANDEM_WORK_CLEAR:
         return Clear();
       default:
@@ -470,28 +472,37 @@ class Server {
     Drawn(call, image);
   }
   void Drawn(uint64_t call, const tandem_image& image) const {
-    const tandem_code code = tandem_engine_drawn(engine_, call, &image);
-    if (code != TANDEM_NO_STEP_PENDING) Check(code);
+    CheckAnswer(tandem_engine_drawn(engine_, call, &image));
+  }
+  // Answers a Call with an error; a Draw, by any thread.
+  void Refuse(uint64_t call, tandem_code code, const char* text) const {
+    CheckAnswer(tandem_engine_refuse(engine_, call, code, text));
   }
 
   Services services;
 
  private:
   void AnswerOwn(const tandem_work& work) {
+    const std::vector<uint8_t> answer =
+        CallOwn(work.name, {work.envelope, work.envelope_size});
+    static const uint8_t kNone = 0;  // an empty vector may have no address
+    CheckAnswer(tandem_engine_answer(engine_, work.call,
+                                     answer.empty() ? &kNone : answer.data(),
+                                     answer.size()));
+  }
+  // The caller may have left, or its patience may be over.
+  static void CheckAnswer(tandem_code code) {
+    if (code != TANDEM_NO_STEP_PENDING) Check(code);
+  }
+  template <typename Answer>
+  void RefuseIfThrown(uint64_t call, const Answer& answer) const {
     std::string failure;
     try {
-      const std::vector<uint8_t> answer =
-          CallOwn(work.name, {work.envelope, work.envelope_size});
-      static const uint8_t kNone = 0;  // an empty vector may have no address
-      Check(tandem_engine_answer(engine_, work.call,
-                                 answer.empty() ? &kNone : answer.data(),
-                                 answer.size()));
-      return;
+      return answer();
     } catch (const std::exception& error) {
       failure = error.what();
     }
-    Check(tandem_engine_refuse(engine_, work.call, TANDEM_ENGINE_FAILED,
-                               failure.c_str()));
+    Refuse(call, TANDEM_ENGINE_FAILED, failure.c_str());
   }
   // Calls `call` for a function of tandem_services.
   template <typename Call>

@@ -247,8 +247,8 @@ absl::StatusOr<uint32_t> ViewportService::IndexOf(
 absl::StatusOr<rpc::DebugDrawResponseT> DebugService::Draw(
     const rpc::DebugDrawRequestT& request) {
   TANDEM_RETURN_IF_ERROR(CheckEnv(request.env_id, num_envs_));
+  simulation_->NoteChange();  // an engine that fails may have drawn some
   TANDEM_RETURN_IF_ERROR(port_->Draw(request));
-  simulation_->NoteChange();
   rpc::DebugDrawResponseT response;
   response.success = true;
   return response;

@@ -188,12 +188,12 @@ absl::StatusOr<rpc::SendControlResponseT> MujocoService::Write(
       const std::vector<uint32_t> envs,
       SelectEnvs(request.env_ids, request.robot_name, num_envs_));
   TANDEM_ASSIGN_OR_RETURN(const Controls controls, ControlsOf(request));
+  simulation_->NoteChange();  // SetControl may fail behind the first ones
   for (const uint32_t env : envs) {
     for (const auto& [actuator, value] : controls) {
       port_->SetControl(env, actuator, value);
     }
   }
-  simulation_->NoteChange();
   rpc::SendControlResponseT response;
   response.success = true;
   response.actuators_written = static_cast<uint32_t>(controls.size());

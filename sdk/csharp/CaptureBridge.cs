@@ -30,7 +30,8 @@ namespace Tandem
         /// already.</summary>
         public event Action<DrawRequest> Requested;
 
-        /// <summary>The unanswered requests, the oldest first, without those that no caller waits for now.</summary>
+        /// <summary>The unanswered requests, the oldest first, without frames whose time is over. The caller of a
+        /// camera's image may have left: then Publish returns false.</summary>
         public DrawRequest[] Wanted
         {
             get

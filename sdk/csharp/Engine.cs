@@ -51,7 +51,7 @@ namespace Tandem
             _work = work;
             _log = log;
             _services = config.EngineServices?.Copy();
-            // Weak: the calls come only inside of Next, Run and Poll, which keep this object alive.
+            // Weak: the calls come only inside of Next, Done, Run and Poll, which keep this object alive.
             GCHandle self = GCHandle.Alloc(this, GCHandleType.Weak);
             try
             {
@@ -170,6 +170,7 @@ namespace Tandem
         public void Done(string failure = null)
         {
             TandemException.Check(Native.tandem_engine_done(_handle, Utf8.Bytes(failure)));
+            GC.KeepAlive(this);
         }
 
         /// <summary>Answers a Call with an Envelope that has the method's answer; of an OwnMethod, with the answer's

@@ -4,7 +4,7 @@
 // Data flow: the engine's program -> SharedMemoryConfig.EngineServices -> the library; a caller's RPC -> the library ->
 // these functions. EngineServer has them as methods to override, and an object of this class for the lists.
 // Lifetime: the engine takes a copy of the lists when it is made; later changes have no effect.
-// Threads: the thread that serves the engine calls the functions, inside Next, Poll or Run, and not between a Reset or
+// Threads: the thread that serves the engine calls the functions, inside Next, Done, Poll or Run, and not between a Reset or
 // Step and its Done. They may call what the work callback may call.
 // Errors: an exception of a function is its caller's EngineFailed, with the exception's text.
 //

@@ -10,7 +10,7 @@ from gymnasium import spaces
 
 import tandem
 from tandem.environments.images import separate
-from tandem.services import SimulationContract
+from tandem.services import CameraKind, SimulationContract
 from tandem.testing.engines import nothing_left_behind, watchdog  # noqa: F401, the fixtures
 from tests.sdk.commands import run
 
@@ -77,6 +77,49 @@ def test_a_contract_changes_the_friction(game: Path) -> None:
         assert speeds(SimulationContract(friction_range=(0, 12))) == drawn
         unused = client.agent.set_contract(SimulationContract(mass_scale_range=(1, 2)), [0, 1])
         assert unused == ("mass_scale_range",)
+
+
+def test_a_contract_leaves_the_seed_s_stream_as_it_was(game: Path) -> None:
+    """The places at the start are the same with a contract and without; friction has draws of its own."""
+    with (
+        tandem.launch_engine(server=game, flags=["--tick_hz=2000"]) as engine,
+        tandem.SharedMemoryClient(engine.name, timeout=60) as client,
+    ):
+
+        def places(contract: SimulationContract | None) -> list[float]:
+            """Returns the place at the start of three episodes, the first of them seeded."""
+            return [
+                (client.reset(seed=seed, contract=contract), float(client.mujoco.joint_state().positions[0]))[1]
+                for seed in (5, None, None)
+            ]
+
+        plain = places(None)
+        assert len(set(plain)) == 3
+        assert places(SimulationContract(friction_range=(0, 12))) == plain
+
+
+def test_no_request_stops_the_game(game: Path) -> None:
+    """Winds and frictions that lead to NaN, depth images that it cannot draw, and callers without patience."""
+    with (
+        tandem.launch_engine(server=game, flags=["--tick_hz=200"]) as engine,
+        tandem.SharedMemoryClient(engine.name, timeout=60) as client,
+    ):
+        for wind in (b"nan", b"inf", b"-inf"):
+            with pytest.raises(tandem.TandemError, match="finite"):
+                client.call("set_wind", wind)
+        client.reset(seed=1, contract=SimulationContract(friction_range=(-3e38, 3e38)))
+        client.actions[:] = 1
+        for _ in range(5):
+            client.step(client.actions)
+            assert client.fields["obs", "/image"].max() == 255
+        with pytest.raises(tandem.TandemError):
+            client.camera.frame("side", kind=CameraKind.DEPTH)
+        for _ in range(30):
+            with contextlib.suppress(TimeoutError):
+                client.call("set_wind", b"1", timeout=0.001)
+        client.reset(seed=1)
+        client.step(client.actions)
+        assert client.call("set_wind", b"0") == b"ok"
 
 
 def test_telemetry_streams_and_own_methods_answer(game: Path) -> None:

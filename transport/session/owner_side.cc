@@ -253,7 +253,8 @@ void OwnerSide::Answer(const absl::Status& status, uint64_t frame_seq) {
   if (status.ok() && !arrays_.images.empty()) TagImages(frame_seq);
   SetPhase(s.idle, MonotonicNanos());
   StoreIfOther(&s.header->client_core, 0);
-  StoreOwnRun(s.header, std::nullopt);  // the last client's
+  s.own_run.reset();  // the last client's
+  StoreOwnRun(s.header, std::nullopt);
   // SYNC(attach.welcome): release; fresh observations before the answer.
   s.header->attach_ack.store(s.acknowledged, std::memory_order_release);
   s.client_bell.NotifyIfWaiting();

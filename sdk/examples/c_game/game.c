@@ -1,5 +1,6 @@
 /* A game with a loop of its own, images as observations, frames, a contract,
    telemetry and a method of its own: a cart that is pushed along a line. */
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <tandem.h>
@@ -17,7 +18,7 @@ static const char *const numbers[] = {"at", "speed"}, *const camera = "side",
 static const tandem_method set_wind = {"set_wind", "text/plain", "A push."};
 static struct cart {
   float at, speed, friction, steps;
-  uint64_t random;
+  uint64_t random, draws; /* of the reset's seed, the contract's */
 } * carts;
 static float wind;
 static float draw_uniform(uint64_t* random, float low, float high) {
@@ -63,7 +64,7 @@ static const char* prepare(void* user, tandem_engine_options* options) {
   options->act_size = 1;
   options->services = &services;
   carts = calloc(options->num_envs, sizeof *carts);
-  if (!(tick_hz > 1 && tick_hz <= 1e6)) return "--tick_hz: expected 1 to 1e6";
+  if (!(tick_hz >= 1 && tick_hz <= 1e6)) return "--tick_hz: expected 1 to 1e6";
   return carts == NULL ? "--num_envs: expected fewer" : NULL;
 }
 
@@ -72,13 +73,13 @@ static void reset(const tandem_work* work, uint32_t i) {
       work->contracts == NULL ? NULL : work->contracts[i];
   struct cart* const cart = &carts[work->resets[i].env];
   if (work->resets[i].has_seed) cart->random = work->resets[i].seed;
-  if (contract && contract->begins) cart->random = contract->seed;
+  if (contract && contract->begins) cart->draws = contract->seed;
   cart->at = draw_uniform(&cart->random, -1, 0);
   cart->speed = cart->steps = 0;
   cart->friction = 0.5f;
   if (contract == NULL) return;
   const float* const range = contract->ranges[0].values; /* friction_range */
-  cart->friction = draw_uniform(&cart->random, range[0], range[1]);
+  cart->friction = draw_uniform(&cart->draws, range[0], range[1]);
 }
 
 static void step(const tandem_work* work, uint32_t env) {
@@ -87,7 +88,7 @@ static void step(const tandem_work* work, uint32_t env) {
   const float force = push > 1 ? 1 : push > -1 ? push : -1; /* NaN, too */
   cart->speed += (4 * force + wind - cart->friction * cart->speed) / 60;
   cart->at += cart->speed / 60;
-  if (cart->at < -1) cart->at = -1, cart->speed = 0;
+  if (!(cart->at >= -1)) cart->at = -1, cart->speed = 0; /* NaN, too */
   if (cart->at > 1) cart->at = 1;
   ((float*)work->data[2])[env] = cart->at - 1;
   ((uint8_t*)work->data[3])[env] = cart->at == 1;
@@ -119,6 +120,17 @@ static void draw(tandem_engine* engine, uint64_t call,
   free(rgb);
 }
 
+static void call(tandem_engine* engine, const tandem_work* work) {
+  const float value = strtof((const char*)work->envelope, NULL);
+  if (!isfinite(value)) {
+    tandem_engine_refuse(engine, work->call, TANDEM_INVALID_ARGUMENT,
+                         "expected a finite number");
+    return;
+  }
+  wind = value;
+  tandem_engine_answer(engine, work->call, (const uint8_t*)"ok", 2);
+}
+
 static void loop(void* user, tandem_engine* engine) {
   (void)user;
   const struct timespec tick = {0, (long)(1e9 / tick_hz) - 1};
@@ -131,10 +143,7 @@ static void loop(void* user, tandem_engine* engine) {
       if (steps || work.kind == TANDEM_WORK_RESET) do_work(engine, &work);
       if (work.kind == TANDEM_WORK_DRAW) draw(engine, work.call, work.draw);
       if (work.kind == TANDEM_WORK_CLEAR) wind = 0;
-      if (work.kind == TANDEM_WORK_CALL) { /* set_wind */
-        wind = strtof((const char*)work.envelope, NULL);
-        tandem_engine_answer(engine, work.call, (const uint8_t*)"ok", 2);
-      }
+      if (work.kind == TANDEM_WORK_CALL) call(engine, &work);
     }
   }
 }

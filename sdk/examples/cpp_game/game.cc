@@ -23,13 +23,10 @@ class CartGame final : public tandem::Server {
       "obs/image", TANDEM_UINT8, 3, {kSide, kSide, 3}};
 
   struct Cart {
-    std::mt19937_64 random;
+    std::mt19937_64 random, draws;  // of the reset's seed, the contract's
     float at = 0, speed = 0, friction = 0;
     double steps = 0;
 
-    float Draw(float low, float high) {
-      return std::uniform_real_distribution<float>(low, high)(random);
-    }
     // Its image is orange.
     void Paint(std::span<uint8_t> rgb, size_t width, size_t height) const {
       const auto x = static_cast<size_t>((at + 1) / 2 * float(width - 1));
@@ -40,6 +37,10 @@ class CartGame final : public tandem::Server {
       }
     }
   };
+
+  static float Uniform(std::mt19937_64& random, float low, float high) {
+    return std::lerp(low, high, std::generate_canonical<float, 24>(random));
+  }
 
   void Prepare(tandem_engine_options* options) override {
     if (!(tick_hz_ > 0)) throw std::invalid_argument("--tick_hz: above 0");
@@ -63,11 +64,12 @@ class CartGame final : public tandem::Server {
       Cart& cart = carts_[reset.env];
       if (reset.has_seed != 0) cart.random.seed(reset.seed);
       if (contract != nullptr && contract->begins != 0) {
-        cart.random.seed(contract->seed);
+        cart.draws.seed(contract->seed);
       }
       const auto range = tandem::Range(contract, "friction_range");
-      cart.friction = range.empty() ? 0.5F : cart.Draw(range[0], range[1]);
-      cart.at = cart.Draw(-1, 0);
+      cart.friction =
+          range.empty() ? 0.5F : Uniform(cart.draws, range[0], range[1]);
+      cart.at = Uniform(cart.random, -1, 0);
       cart.speed = 0;
       cart.steps = 0;
       Observe(work, reset.env);
@@ -81,8 +83,8 @@ class CartGame final : public tandem::Server {
       const float force = std::isfinite(push) ? std::clamp(push, -1.F, 1.F) : 0;
       cart.speed += (4 * force + wind_ - cart.friction * cart.speed) / 60;
       cart.at += cart.speed / 60;
-      if (cart.at < -1) cart.speed = 0;
-      cart.at = std::clamp(cart.at, -1.F, 1.F);
+      if (!(cart.at >= -1)) cart.at = -1, cart.speed = 0;  // NaN, too
+      cart.at = std::min(cart.at, 1.F);
       work.reward(env) = cart.at - 1;
       work.terminated(env) = cart.at == 1 ? 1 : 0;
       work.truncated(env) = ++cart.steps >= limit_ ? 1 : 0;
@@ -96,6 +98,7 @@ class CartGame final : public tandem::Server {
   }
 
   void Draw(uint64_t call, const tandem_draw& draw) override {
+    if (draw.depth != 0) return Refuse(call, TANDEM_UNSUPPORTED, "no depth");
     std::vector<uint8_t> rgb(size_t{3} * draw.width * draw.height);
     carts_[draw.env].Paint(rgb, draw.width, draw.height);
     Drawn(call, draw, rgb);
@@ -109,7 +112,9 @@ class CartGame final : public tandem::Server {
 
   std::vector<uint8_t> CallOwn(std::string_view /*set_wind*/,
                                std::span<const uint8_t> request) override {
-    wind_ = std::stof(std::string(request.begin(), request.end()));
+    const float wind = std::stof(std::string(request.begin(), request.end()));
+    if (!std::isfinite(wind)) throw std::domain_error("not finite");
+    wind_ = wind;
     return {'o', 'k'};
   }
 
