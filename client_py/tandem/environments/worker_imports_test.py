@@ -123,9 +123,9 @@ def test_what_a_wrapper_names_does_not_change_whether_it_is_known(package: _Pack
 @needs_hardware
 def test_sixteen_workers_import_a_slow_package_beside_busy_processes(package: _Package) -> None:
     """The import alone takes longer than start_timeout."""
-    package.add("end = time.monotonic() + 2\nwhile time.monotonic() < end: pass")
+    package.add("end = time.monotonic() + 7\nwhile time.monotonic() < end: pass")
     with busy_processes(2):
-        options = tandem.WorkerOptions(start_timeout=1.5, timeout=60)
+        options = tandem.WorkerOptions(start_timeout=6, timeout=60)
         with closing(tandem.make_vec(package.module.make, 16, num_workers=16, engine=options)) as envs:
             envs.reset(seed=0)
             assert len(package.importers()) == 16
