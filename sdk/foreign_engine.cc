@@ -359,7 +359,6 @@ void ForeignEngine::ClearClientState() {
 
 // Callers of these images have left, or their time is over.
 void ForeignEngine::DropUnwantedDraws() {
-  draws_.DropUnwanted();
   while (!events_.empty() && events_.front().kind == TANDEM_WORK_DRAW &&
          !draws_.Has(events_.front().call)) {
     events_.pop_front();

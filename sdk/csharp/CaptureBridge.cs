@@ -10,6 +10,7 @@
 using System;
 using System.Collections.Generic;
 using System.Diagnostics;
+using System.Runtime.InteropServices;
 
 namespace Tandem
 {
@@ -57,9 +58,7 @@ namespace Tandem
         /// <summary>The same with distances in metres.</summary>
         public bool Publish(DrawRequest wanted, ReadOnlySpan<float> metres)
         {
-            bool delivered = _engine.Drawn(wanted, metres);
-            Remove(wanted);
-            return delivered;
+            return Publish(wanted, MemoryMarshal.AsBytes(metres), PixelFormat.Depth32F);
         }
 
         /// <summary>Answers a request with an error and its text. false: as Publish.</summary>

@@ -47,7 +47,10 @@ class ImageStep:
 
     def __init__(self, client: SharedMemoryClient, step: Any, keys: Sequence[str], *, copy: bool) -> None:
         """Takes the client, whose engine draws images, and the steps. `copy`: observations are the caller's to keep."""
-        self._client, self._step, self._keys, self._copy = client, step, keys, copy
+        self._client, self._step, self._copy = client, step, copy
+        assert client.images is not None
+        width = client.images.shape[2] // len(keys)
+        self._columns = {key: slice(at * width, (at + 1) * width) for at, key in enumerate(keys)}
 
     def step(self, actions: Any) -> StepResults:
         """Does `send`, then `recv`."""
@@ -81,8 +84,8 @@ class ImageStep:
     def _parts(self, images: NDArray[np.uint8] | None, *, copy: bool) -> dict[str, NDArray[np.uint8]]:
         """Returns the image of each key, of one environment or of all."""
         assert images is not None
-        parts = zip(self._keys, np.split(images, len(self._keys), axis=-2), strict=True)
-        return {key: part.copy() if copy else part for key, part in parts}
+        parts = {key: images[..., columns, :] for key, columns in self._columns.items()}
+        return {key: part.copy() for key, part in parts.items()} if copy else parts
 
     def _with_images(self, state: Obs, *others: Any) -> StepResults:
         rewards, terminations, truncations, infos = others

@@ -19,6 +19,7 @@ class OwnRun:
         """Takes the number of environments, whose episodes begin now."""
         self._returns, self._rewards = np.zeros(num_envs), np.zeros(num_envs)
         self._ended: deque[tuple[float, int]] = deque(maxlen=_EPISODES)  # return and length of each episode
+        self._means: Any = None  # of both in _ended; None: no episode has ended
         self._episodes = 0
 
     def reset(self, mask: Mask) -> None:
@@ -35,9 +36,11 @@ class OwnRun:
         """
         self._rewards[stepped] = rewards[stepped]
         self._returns[stepped] += rewards[stepped]
-        for env_id in np.flatnonzero(ended):
-            self._ended.append((float(self._returns[env_id]), int(lengths[env_id])))
-            self._episodes += 1
+        env_ids = np.flatnonzero(ended)
+        if env_ids.size:
+            self._ended.extend(zip(self._returns[env_ids].tolist(), lengths[env_ids].tolist(), strict=True))
+            self._episodes += env_ids.size
+            self._means = np.mean(self._ended, axis=0)
         values = {"reward": self._rewards, "episode_return": self._returns, "episode_length": lengths}
         infos: dict[str, Any] = {}
         for name, array in values.items():
@@ -46,7 +49,7 @@ class OwnRun:
 
     def show(self, native: NativeClient) -> None:
         """Shows the statistics to the engine and to observers of the client's region."""
-        returns, lengths = np.mean(self._ended, axis=0) if self._ended else (self._returns.mean(), 0.0)
+        returns, lengths = (self._returns.mean(), 0.0) if self._means is None else self._means
         native.show_own_run(
             episodes=self._episodes,
             last_reward=float(self._rewards.mean()),

@@ -7,7 +7,6 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from gymnasium.vector.utils import iterate
 from numpy.typing import ArrayLike, DTypeLike
 
 from tandem._native import NEXT_OF_ENVIRONMENTS
@@ -16,11 +15,12 @@ from tandem.engine.process import EngineProcess
 from tandem.environments.client_vector import EnvIds, GymnasiumVectorEnv, Obs, StepResults
 from tandem.environments.description import has_rows
 from tandem.environments.image_step import ImageStep
+from tandem.environments.row_infos import copied, final_infos
 from tandem.environments.vector import SharedMemoryVectorEnv
 from tandem.environments.vector_arguments import Mask, Seed, as_floats, reset_mask, seed_of_chosen
 from tandem.errors import AlreadyAttached, InvalidArgument, LayoutMismatch, NotReady, PeerGone, StepTimeout, Unsupported
 from tandem.services.contract import SimulationContract
-from tandem.spaces.trees import assign, mapped
+from tandem.spaces.trees import assign
 
 _log = logging.getLogger("tandem")
 
@@ -77,7 +77,7 @@ class RestartingVectorEnv(SharedMemoryVectorEnv, GymnasiumVectorEnv):
         super()._attach(client)
         state = client.obs.astype(self._dtype)
         obs: Obs = self._stepper.observations(state) if isinstance(self._stepper, ImageStep) else state
-        self._seen: Obs = mapped(np.copy, obs)
+        self._seen: Obs = copied(obs)
         self._pid = os.getpid()
         self._death: PeerGone | None = None
         self._unreported = False
@@ -233,19 +233,12 @@ class RestartingVectorEnv(SharedMemoryVectorEnv, GymnasiumVectorEnv):
     def _all_truncated(self) -> StepResults:
         client, mode = self._client, self._client.autoreset_mode
         all_envs = np.ones(self.num_envs, np.bool_)
-        obs = mapped(np.copy, self._seen)
+        obs = copied(self._seen)
         infos: dict[str, Any] = {}
         if mode is AutoresetMode.SAME_STEP:
             self._stepper.expect_reset(all_envs)
             obs, infos = self._stepper.reset_results()
-            last = np.empty(self.num_envs, dtype=object)
-            last[:] = list(iterate(self.observation_space, mapped(np.copy, self._seen)))
-            infos |= {
-                "final_obs": last,
-                "_final_obs": all_envs.copy(),
-                "final_info": {},
-                "_final_info": all_envs.copy(),
-            }
+            infos |= final_infos(self._seen, {}, all_envs, self.observation_space)
         else:
             self._cut_short[:] = True
         if mode is AutoresetMode.DISABLED:  # by these flags a step before their reset is refused
