@@ -8,15 +8,15 @@
 
 namespace tandem::gateway {
 
-std::vector<std::string> InfoNames(absl::string_view description,
-                                   size_t columns) {
-  std::vector<std::string> names;
+StepNames StepNamesOf(absl::string_view description, size_t columns) {
+  StepNames names;
+  std::vector<std::string>& infos = names.infos;
   const auto json = nlohmann::json::parse(description, /*cb=*/nullptr,
                                           /*allow_exceptions=*/false);
-  const auto infos = json.is_object()
-                         ? json.value("infos", nlohmann::json::array())
-                         : nlohmann::json::array();
-  for (const auto& info : infos) {
+  const auto described = json.is_object()
+                             ? json.value("infos", nlohmann::json::array())
+                             : nlohmann::json::array();
+  for (const auto& info : described) {
     if (!info.is_object() || !info.contains("name") ||
         !info["name"].is_string()) {
       break;
@@ -24,33 +24,25 @@ std::vector<std::string> InfoNames(absl::string_view description,
     const std::string name = info["name"].get<std::string>();
     const auto length = info.value("length", nlohmann::json());
     if (!length.is_number_unsigned()) {
-      if (names.size() < columns) names.push_back(name);
+      if (infos.size() < columns) infos.push_back(name);
       continue;
     }
     const uint64_t count = length.get<uint64_t>();
-    for (uint64_t i = 0; i < count && names.size() < columns; ++i) {
-      names.push_back(absl::StrCat(name, "_", i));
+    for (uint64_t i = 0; i < count && infos.size() < columns; ++i) {
+      infos.push_back(absl::StrCat(name, "_", i));
     }
   }
-  while (names.size() < columns) {
-    names.push_back(absl::StrCat("info_", names.size()));
+  while (infos.size() < columns) {
+    infos.push_back(absl::StrCat("info_", infos.size()));
   }
+  names.has_reward =
+      !json.is_object() ||
+      json.value("has_rewards", nlohmann::json()) != nlohmann::json(false);
   return names;
 }
 
-bool HasReward(absl::string_view description) {
-  const auto json = nlohmann::json::parse(description, /*cb=*/nullptr,
-                                          /*allow_exceptions=*/false);
-  return !json.is_object() ||
-         json.value("has_rewards", nlohmann::json()) != nlohmann::json(false);
-}
-
 StepNames StepNamesOf(const LrbcHeader& plan, const RegionMapping& mapping) {
-  const InfosPlan infos = InfosOf(plan);
-  const absl::string_view description(mapping.At<char>(infos.description),
-                                      infos.description_bytes);
-  return {.infos = InfoNames(description, plan.info_size),
-          .has_reward = HasReward(description)};
+  return StepNamesOf(DescriptionOf(plan, mapping), plan.info_size);
 }
 
 }  // namespace tandem::gateway

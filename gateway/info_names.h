@@ -3,8 +3,7 @@
 // Data flow: the description's JSON (docs/protocol.md, "Infos and the
 // description") -> a name for each column; whether there is a reward.
 //
-//   const std::vector<std::string> names = InfoNames(json, plan.info_size);
-//   const StepNames of_step = StepNamesOf(plan, mapping);
+//   const StepNames names = StepNamesOf(plan, mapping);
 
 #ifndef TANDEM_GATEWAY_INFO_NAMES_H_
 #define TANDEM_GATEWAY_INFO_NAMES_H_
@@ -19,20 +18,17 @@
 
 namespace tandem::gateway {
 
-// Returns `columns` names: "x_position" for a number, "forces_0", "forces_1"
-// and so on for an array. Columns without a name in the description, which is
-// the engine's untrusted text, are named "info_7" by their number.
-std::vector<std::string> InfoNames(absl::string_view description,
-                                   size_t columns);
-
-// Returns whether the engine computes rewards. If not, they are all 0: programs
-// see no reward.
-bool HasReward(absl::string_view description);
-
 struct StepNames {
   std::vector<std::string> infos;  // of each column
+  // Whether the engine computes rewards. If not, they are all 0: programs see
+  // no reward.
   bool has_reward = true;
 };
+
+// Returns the names of `columns` infos: "x_position" for a number, "forces_0",
+// "forces_1" and so on for an array. Columns without a name in the description,
+// which is the engine's untrusted text, are named "info_7" by their number.
+StepNames StepNamesOf(absl::string_view description, size_t columns);
 
 // Returns the names of a region. `plan` is its checked header.
 StepNames StepNamesOf(const LrbcHeader& plan, const RegionMapping& mapping);

@@ -3,10 +3,25 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "absl/strings/string_view.h"
+
 namespace tandem::gateway {
 namespace {
 
 using testing::ElementsAre;
+
+std::vector<std::string> InfoNames(absl::string_view description,
+                                   size_t columns) {
+  return StepNamesOf(description, columns).infos;
+}
+
+bool HasReward(absl::string_view description) {
+  return StepNamesOf(description, 0).has_reward;
+}
 
 TEST(InfoNames, NumbersHaveTheirNamesAndArraysOneForEachItem) {
   EXPECT_THAT(InfoNames(R"({"infos": [{"name": "x", "length": null},

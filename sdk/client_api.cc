@@ -238,10 +238,8 @@ absl::Status Keep(std::unique_ptr<Caller> caller, tandem_rpc** handle) {
 void Adopt(Caller* caller) {
   caller->arrays =
       NamedArrays::OfClient(caller->client->arrays(), caller->client->plan());
-  const InfosPlan infos = InfosOf(caller->client->plan());
-  caller->description.assign(
-      caller->client->mapping()->At<char>(infos.description),
-      infos.description_bytes);
+  caller->description = std::string(
+      DescriptionOf(caller->client->plan(), *caller->client->mapping()));
 }
 
 absl::Status AttachClient(const tandem_client_options* options,

@@ -164,6 +164,14 @@ class RegionMapping {
   uint64_t bytes_;
 };
 
+// The task's description, JSON; empty if the region has none. `header` as of
+// InfosOf. Valid as long as the mapping.
+inline absl::string_view DescriptionOf(const LrbcHeader& header,
+                                       const RegionMapping& mapping) {
+  const InfosPlan infos = InfosOf(header);
+  return {mapping.At<char>(infos.description), infos.description_bytes};
+}
+
 }  // namespace tandem
 
 #endif  // TANDEM_TRANSPORT_REGION_H_

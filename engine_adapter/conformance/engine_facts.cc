@@ -1,6 +1,7 @@
 #include "engine_adapter/conformance/engine_facts.h"
 
 #include <algorithm>
+#include <iterator>
 #include <memory>
 #include <optional>
 #include <string>
@@ -92,14 +93,8 @@ absl::Status ProbeMethods(EngineUnderTest* engine) {
     facts.methods.insert(facts.methods.end(), service->methods.begin(),
                          service->methods.end());
   }
-  const auto any = [&](auto is) {
-    return std::ranges::any_of(facts.methods, is);
-  };
   Set(Capability::kCamera, facts.Serves(rpc::MethodId::GetCameraFrame));
-  Set(Capability::kStreams, any([](rpc::MethodId method) {
-        return IsStream(method) &&
-               PayloadsOf(method).answer != rpc::Payload::ImageFrame;
-      }));
+  Set(Capability::kStreams, !facts.NumberStreams().empty());
   Set(Capability::kOwnMethods, facts.Serves(rpc::MethodId::CallOwn));
   Set(Capability::kContracts, false);
   if (!facts.Serves(rpc::MethodId::ResetAgent)) return absl::OkStatus();
@@ -116,6 +111,16 @@ absl::Status ProbeMethods(EngineUnderTest* engine) {
 
 bool EngineFacts::Serves(rpc::MethodId method) const {
   return std::ranges::find(methods, method) != methods.end();
+}
+
+std::vector<rpc::MethodId> EngineFacts::NumberStreams() const {
+  std::vector<rpc::MethodId> streams;
+  std::ranges::copy_if(
+      methods, std::back_inserter(streams), [](rpc::MethodId method) {
+        return IsStream(method) &&
+               PayloadsOf(method).answer != rpc::Payload::ImageFrame;
+      });
+  return streams;
 }
 
 std::string EngineFacts::Text() const {

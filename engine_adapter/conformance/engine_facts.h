@@ -71,6 +71,8 @@ struct EngineFacts {
     return !lacks[static_cast<size_t>(capability)];
   }
   bool Serves(rpc::MethodId method) const;
+  // Those of `methods` that are streams of numbers, not of images.
+  std::vector<rpc::MethodId> NumberStreams() const;
   // Some lines for the report.
   std::string Text() const;
 

@@ -2,7 +2,6 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 
-#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <utility>

@@ -23,11 +23,8 @@ namespace {
 class OwnMethods : public RulesFor<Capability::kOwnMethods> {
  protected:
   std::vector<std::string> Names() {
-    const InfosPlan infos = InfosOf(engine_.client->plan());
-    const std::string text(
-        engine_.client->mapping()->At<char>(infos.description),
-        infos.description_bytes);
-    const auto described = nlohmann::json::parse(text);
+    const auto described = nlohmann::json::parse(
+        DescriptionOf(engine_.client->plan(), *engine_.client->mapping()));
     std::vector<std::string> names;
     for (const auto& method :
          described.value("own_methods", nlohmann::json::array())) {

@@ -7,7 +7,6 @@
 #include <array>
 #include <memory>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -33,6 +32,13 @@ class Processes : public EngineRule {
       code = engine_.client->Recv(Deadline::Infinite());
     }
     EXPECT_EQ(code, ErrorCode::kPeerGone);
+  }
+  // The engine's command, by a shell's script that ends with exec "$@".
+  std::vector<std::string> InShell(const char* script,
+                                   const std::vector<std::string>& flags = {}) {
+    std::vector<std::string> command = engine_.Command(flags);
+    command.insert(command.begin(), {"/bin/sh", "-c", script, "sh"});
+    return command;
   }
   void StopBy(int signal_number) {
     Begin();
@@ -89,10 +95,8 @@ TEST_F(Processes, ASecondEngineOfTheNameIsRefused) {
 }
 
 TEST_F(Processes, RunsWithoutStandardStreams) {
-  std::vector<std::string> command = {"/bin/sh", "-c",
-                                      "exec \"$@\" <&- >&- 2>&-", "sh"};
-  for (const std::string& word : engine_.Command({})) command.push_back(word);
-  engine_.server = std::make_unique<ServerProcess>(command);
+  engine_.server =
+      std::make_unique<ServerProcess>(InShell("exec \"$@\" <&- >&- 2>&-"));
   Attach();
   Step();
 }
@@ -102,21 +106,15 @@ TEST_F(Processes, RunsWithoutStandardStreams) {
 TEST_F(Processes, SizesBeyondMemoryPrintOneLine) {
   constexpr char kLimited[] =
       "ulimit -v 1000000 && export OPENBLAS_NUM_THREADS=1 && exec \"$@\"";
-  const auto limited = [&](const std::vector<std::string>& flags) {
-    std::vector<std::string> command = {"/bin/sh", "-c", kLimited, "sh"};
-    for (std::string& word : engine_.Command(flags)) {
-      command.push_back(std::move(word));
-    }
-    return command;
-  };
-  engine_.server = std::make_unique<ServerProcess>(limited({}));
+  engine_.server = std::make_unique<ServerProcess>(InShell(kLimited));
   if (!engine_.Attach().ok()) {  // such as .NET's, or the driver of a GPU
     GTEST_SKIP() << "engine whose runtime reserves more addresses than this "
                     "rule allows";
   }
   engine_.End();
   for (const char* envs : {"4294967295", "16777216"}) {
-    ServerProcess server(limited({absl::StrCat("--num_envs=", envs)}));
+    ServerProcess server(
+        InShell(kLimited, {absl::StrCat("--num_envs=", envs)}));
     EXPECT_GT(server.ExitCode(), 0) << envs;
     EXPECT_TRUE(absl::StrContains(server.Stderr(), "error: "))
         << server.Stderr();

@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/string_view.h"
 #include "engine_adapter/conformance/engine_rule.h"
 #include "engine_adapter/conformance/header_only_client.h"
 #include "nlohmann/json.hpp"
@@ -36,9 +37,8 @@ TEST_F(Steps, AClientFindsSizesAndAFirstObservation) {
 
 TEST_F(Steps, TheDescriptionFitsTheArrays) {
   Begin();
-  const InfosPlan infos = InfosOf(engine_.client->plan());
-  const std::string text(engine_.client->mapping()->At<char>(infos.description),
-                         infos.description_bytes);
+  const absl::string_view text =
+      DescriptionOf(engine_.client->plan(), *engine_.client->mapping());
   if (text.empty()) {
     EXPECT_EQ(arrays().info_size, 0);
     return;

@@ -20,16 +20,6 @@ namespace {
 
 class Streams : public RulesFor<Capability::kStreams> {
  protected:
-  static std::vector<rpc::MethodId> Methods() {
-    std::vector<rpc::MethodId> streams;
-    for (const rpc::MethodId method : EngineFacts::Get().methods) {
-      if (IsStream(method) &&
-          PayloadsOf(method).answer != rpc::Payload::ImageFrame) {
-        streams.push_back(method);
-      }
-    }
-    return streams;
-  }
   RpcClient& calls() {
     const absl::StatusOr<RpcClient*> made = engine_.Calls();
     Require(made.status());
@@ -79,7 +69,7 @@ class Streams : public RulesFor<Capability::kStreams> {
 
 TEST_F(Streams, ItemsAreNumberedInOrder) {
   Begin();
-  for (const rpc::MethodId method : Methods()) {
+  for (const rpc::MethodId method : EngineFacts::Get().NumberStreams()) {
     const uint64_t stream = Open(method);
     uint64_t last = 0;
     for (int i = 0; i < 10; ++i) {
@@ -97,7 +87,7 @@ TEST_F(Streams, ItemsComeNoFasterThanRequested) {
   constexpr uint32_t kFps = 20;
   constexpr int kItems = 6;
   Begin();
-  for (const rpc::MethodId method : Methods()) {
+  for (const rpc::MethodId method : EngineFacts::Get().NumberStreams()) {
     const int64_t start_ns = MonotonicNanos();
     const uint64_t stream = Open(method, kFps);
     for (int i = 0; i < kItems; ++i) Item(stream);
@@ -109,7 +99,7 @@ TEST_F(Streams, ItemsComeNoFasterThanRequested) {
 
 TEST_F(Streams, ACancelledStreamEndsOnce) {
   Begin();
-  for (const rpc::MethodId method : Methods()) {
+  for (const rpc::MethodId method : EngineFacts::Get().NumberStreams()) {
     const uint64_t stream = Open(method);
     Item(stream);
     EXPECT_TRUE(Cancel(stream));
@@ -126,7 +116,7 @@ TEST_F(Streams, ACancelledStreamEndsOnce) {
 
 TEST_F(Streams, StreamsMayBeBrokenOffManyTimes) {
   Begin();
-  for (const rpc::MethodId method : Methods()) {
+  for (const rpc::MethodId method : EngineFacts::Get().NumberStreams()) {
     for (int i = 0; i < 200; ++i) {
       const uint64_t stream = Open(method);
       Step();
@@ -141,7 +131,7 @@ TEST_F(Streams, StreamsMayBeBrokenOffManyTimes) {
 
 TEST_F(Streams, TheNextClientGetsNoItemOfTheLast) {
   Begin();
-  for (const rpc::MethodId method : Methods()) {
+  for (const rpc::MethodId method : EngineFacts::Get().NumberStreams()) {
     for (int i = 0; i < 10; ++i) Open(method);
   }
   Step();

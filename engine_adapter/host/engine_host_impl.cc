@@ -57,8 +57,7 @@ absl::Status EngineHost::Impl::KeepFinalImages(std::span<const uint32_t> envs) {
 
 absl::Status EngineHost::Impl::BeginOpening() {
   if (options_.images) {
-    TANDEM_RETURN_IF_ERROR(
-        StartImages(engine_->images(), engine_->schema().num_envs));
+    TANDEM_RETURN_IF_ERROR(StartImages());
   }
   runner_.BeginResetAll(options_.seed);
   StartWork(Purpose::kOpening);
@@ -81,14 +80,14 @@ absl::Status EngineHost::Impl::CallEngine(Engine* engine) {
 
 EngineHost::Impl::~Impl() { Stop(); }
 
-absl::Status EngineHost::Impl::StartFrames(FrameSource* source,
-                                           const EngineSchema& schema) {
+absl::Status EngineHost::Impl::StartFrames() {
+  const EngineSchema& schema = engine_->schema();
   TANDEM_ASSIGN_OR_RETURN(auto writer,
                           FrameWriter::Create(side_.region().frame_ring(),
                                               side_.region().frame_geometry()));
   frames_ = std::make_unique<FrameThread>(
-      source, *options_.frames, schema.num_envs, schema.description.has_rewards,
-      std::move(writer),
+      engine_->frames(), *options_.frames, schema.num_envs,
+      schema.description.has_rewards, std::move(writer),
       FrameThread::Links{
           .watched = [this] { return side_.region().FramesWatched(); },
           .wake_step_thread = [this] { side_.WakeStepThread(); },
@@ -98,10 +97,10 @@ absl::Status EngineHost::Impl::StartFrames(FrameSource* source,
   return absl::OkStatus();
 }
 
-absl::Status EngineHost::Impl::StartImages(FrameSource* source,
-                                           uint32_t num_envs) {
+absl::Status EngineHost::Impl::StartImages() {
   TANDEM_ASSIGN_OR_RETURN(
-      images_, ImageThread::Create(source, *options_.images, num_envs,
+      images_, ImageThread::Create(engine_->images(), *options_.images,
+                                   engine_->schema().num_envs,
                                    side_.arrays().images, options_.stopping));
   return absl::OkStatus();
 }
@@ -265,7 +264,7 @@ void EngineHost::Impl::FinishWork() {
 absl::Status EngineHost::Impl::EndOpening() {
   TANDEM_RETURN_IF_ERROR(EndResetAll());
   if (options_.frames) {
-    TANDEM_RETURN_IF_ERROR(StartFrames(engine_->frames(), engine_->schema()));
+    TANDEM_RETURN_IF_ERROR(StartFrames());
   }
   TANDEM_RETURN_IF_ERROR(side_.Open());
   if (options_.opened) options_.opened(side_.region().name(), *side_.mapping());

@@ -77,8 +77,8 @@ class EngineHost::Impl {
     kServiceReset,
   };
 
-  absl::Status StartFrames(FrameSource* source, const EngineSchema& schema);
-  absl::Status StartImages(FrameSource* source, uint32_t num_envs);
+  absl::Status StartFrames();
+  absl::Status StartImages();
   absl::Status DrawImages(ExchangeKind kind);
   absl::Status KeepFinal(std::span<const uint32_t> envs);
   absl::Status KeepFinalImages(std::span<const uint32_t> envs);

@@ -1,6 +1,5 @@
 #include "engine_adapter/reference/counter_ports.h"
 
-#include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstddef>

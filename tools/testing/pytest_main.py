@@ -1,6 +1,5 @@
 """Runs a pytest file as a Bazel test: the main file of each py_test, which names the test file as first argument."""
 
-import contextlib
 import os
 import sys
 from collections.abc import Iterator
@@ -28,23 +27,14 @@ class _WithoutOpenGl:
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_setup(self) -> Iterator[None]:
-        with _skip_without_opengl():
+        try:
             return (yield)
+        except Exception as error:
+            if "libEGL" in str(error):
+                pytest.skip("the ARM64 root has no OpenGL")
+            raise
 
-    @pytest.hookimpl(wrapper=True)
-    def pytest_runtest_call(self) -> Iterator[None]:
-        with _skip_without_opengl():
-            return (yield)
-
-
-@contextlib.contextmanager
-def _skip_without_opengl() -> Iterator[None]:
-    try:
-        yield
-    except Exception as error:
-        if "libEGL" in str(error):
-            pytest.skip("the ARM64 root has no OpenGL")
-        raise
+    pytest_runtest_call = pytest_runtest_setup
 
 
 def run(*paths: str) -> NoReturn:

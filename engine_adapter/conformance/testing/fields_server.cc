@@ -16,7 +16,6 @@
 #include "absl/flags/flag.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "base/error.h"
 #include "engine_adapter/engine.h"
 #include "engine_adapter/server_main.h"
 #include "schema/messages/hazel_rpc_generated.h"
