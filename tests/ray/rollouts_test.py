@@ -122,7 +122,8 @@ def test_workers_start_by_the_reset_options(cluster: LocalCluster, tmp_path: Pat
             rollout = next(each for each in iter(lambda: workers.collect()[0], None) if each.incarnation == incarnation)
             assert commands_of(rollout.obs).tolist() == [[1, 2]] * 9
             assert rollout.truncations.sum() == 2
-            os.kill(engines()[0], signal.SIGKILL)
+            if incarnation == 0:
+                os.kill(engines()[0], signal.SIGKILL)
     with pytest.raises(tandem.InvalidArgument, match="reset_options: expected None or a dict"):
         rollout_workers("CartPole-v1", nodes=1, **_SMALL, reset_options=[1])  # type: ignore[arg-type]
 
