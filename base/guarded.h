@@ -1,8 +1,9 @@
 // Guarded: converts an engine's exceptions into errors.
 //
 // Data flow: a call of an engine, its ports or its frame source -> its result,
-// or kEngineFailed with the exception's text. Owns nothing; any thread may call
-// it.
+// or the exception as an error: the status of an absl::BadStatusOrAccess, which
+// functions without a status throw; otherwise kEngineFailed with the text. Owns
+// nothing; any thread may call it.
 //
 //   absl::Status drawn = Guarded([&] { return source->Draw(place, tile); });
 
@@ -13,6 +14,7 @@
 
 #include <exception>
 
+#include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "base/error.h"
 
@@ -25,6 +27,8 @@ template <typename Call>
 auto Guarded(const Call& call) -> decltype(call()) {
   try {
     return call();
+  } catch (const absl::BadStatusOrAccess& error) {
+    return error.status();
   } catch (const std::exception& error) {
     return MakeError(ErrorCode::kEngineFailed,
                      absl::StrCat("the engine threw: ", error.what()));

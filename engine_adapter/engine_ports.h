@@ -239,9 +239,10 @@ class MethodPort {
 // types are in its description.
 class OwnMethodPort {
  public:
-  // Answers the call, now or later: the bytes of the answer, or an error. The
-  // stepping thread calls it.
-  using Answer = std::function<void(absl::StatusOr<std::vector<uint8_t>>)>;
+  // Answers the call, now or later: the bytes of the answer, valid during this
+  // call, or an error. The stepping thread calls it. The caller gets
+  // kMessageTooLarge in place of more than 64 MiB.
+  using Answer = std::function<void(absl::StatusOr<std::span<const uint8_t>>)>;
 
   virtual ~OwnMethodPort() = default;
 

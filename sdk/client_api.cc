@@ -141,11 +141,10 @@ void RequestImagesInData(rpc::PayloadUnion* request) {
 }
 
 absl::Status CheckBytes(uint64_t size) {
-  if (size <= AlignedEnvelope::kMaxBytes) return absl::OkStatus();
-  return MakeError(
-      ErrorCode::kMessageTooLarge,
-      absl::StrCat("size: expected at most ", AlignedEnvelope::kMaxBytes,
-                   ", found ", size, "; nothing was sent"));
+  if (size <= kMaxEnvelopeBytes) return absl::OkStatus();
+  return MakeError(ErrorCode::kMessageTooLarge,
+                   absl::StrCat("size: expected at most ", kMaxEnvelopeBytes,
+                                ", found ", size, "; nothing was sent"));
 }
 
 // Checks what each call needs; there is no answer yet.

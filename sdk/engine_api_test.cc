@@ -272,6 +272,9 @@ TEST_F(ApiTest, OptionsThatAreNoValuesAreNamed) {
   options.rpc_ring_kib = 5;
   expect(options, "options->rpc_ring_kib: ");
   options = Options();
+  options.image_slot_kib = uint32_t{4} << 20;
+  expect(options, "options->image_slot_kib: ");
+  options = Options();
   options.description =
       R"({"action_space": {"type": "Box", "low": [2], "high": [1]}})";
   expect(options, "action_space.low[0]: ");

@@ -75,16 +75,6 @@ absl::StatusOr<EngineHost::Options> HostOptions(
   return host;
 }
 
-// kMessageTooLarge: there are 2 GiB or more.
-absl::Status CheckAnswerBytes(size_t bytes) {
-  constexpr size_t kMost = (size_t{1} << 31) - 1;
-  if (bytes <= kMost) return absl::OkStatus();
-  return MakeError(
-      ErrorCode::kMessageTooLarge,
-      absl::StrCat("answer: expected at most ", kMost, " bytes, found ", bytes,
-                   "; the call is still unanswered"));
-}
-
 absl::Status CheckStepSecs(double secs) {
   if (secs >= 0 && std::isfinite(secs)) return absl::OkStatus();
   return MakeError(
@@ -384,12 +374,7 @@ void ForeignEngine::CallOwn(size_t method, std::span<const uint8_t> request,
                        "call: expected an unanswered call, found one whose "
                        "caller has left or cancelled it");
     }
-    if (!bytes.ok()) {
-      answer(bytes.status());
-      return absl::OkStatus();
-    }
-    TANDEM_RETURN_IF_ERROR(CheckAnswerBytes(bytes->size()));
-    answer(std::vector<uint8_t>(bytes->begin(), bytes->end()));
+    answer(bytes);
     return absl::OkStatus();
   };
   AddCall({.kind = TANDEM_WORK_CALL,

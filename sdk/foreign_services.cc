@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstddef>
 #include <random>
-#include <stdexcept>
 #include <utility>
 
 #include "absl/memory/memory.h"
@@ -32,9 +31,9 @@ absl::StatusOr<std::vector<std::string>> NamesOf(const char* const* names,
   return copies;
 }
 
-// For interfaces without an error: the dispatcher turns it into one.
-void ThrowUnless(const absl::Status& status) {
-  if (!status.ok()) throw std::runtime_error(std::string(status.message()));
+// For interfaces without an error: Guarded returns the status.
+void ThrowUnless(absl::Status status) {
+  if (!status.ok()) throw absl::BadStatusOrAccess(std::move(status));
 }
 
 absl::Status CannotDo(absl::string_view what) {

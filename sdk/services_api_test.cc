@@ -132,9 +132,10 @@ class ServicesApiTest : public ApiTest {
   static constexpr std::array<const char*, 2> kCameras = {"front", "rear"};
   static constexpr std::array<const char*, 2> kContractFields = {
       "friction_range", "terrain_type"};
-  static constexpr std::array<tandem_method, 2> kOwnMethods = {
+  static constexpr std::array<tandem_method, 3> kOwnMethods = {
       {{.name = "echo", .content_type = nullptr, .help = "returns it"},
-       {.name = "fails", .content_type = "text/plain", .help = nullptr}}};
+       {.name = "fails", .content_type = "text/plain", .help = nullptr},
+       {.name = "grows", .content_type = nullptr, .help = nullptr}}};
 
   Served served_;
   tandem_services services_ = Sized<tandem_services>();
@@ -471,6 +472,66 @@ TEST_F(ServicesApiTest, JointsControlsAndMarksReachTheEngine) {
   EXPECT_TRUE(served_.marks.empty());
 }
 
+TEST_F(ServicesApiTest, WhatAnEngineCannotDoIsUnsupported) {
+  services_.set_control = nullptr;
+  services_.move = nullptr;
+  Start(WithServices());
+  tandem_client* const client = Attach();
+  rpc::SendControlRequestT send;
+  send.bulk = {0.5F};
+  Answer answer = Call(client, rpc::MethodId::SendControl, send);
+  EXPECT_EQ(answer.code, TANDEM_UNSUPPORTED);
+  EXPECT_TRUE(absl::StrContains(answer.error, "cannot set its actuators"))
+      << answer.error;
+  rpc::SetEntityTransformRequestT move;
+  move.id = 1;
+  move.transform = std::make_unique<rpc::TransformT>();
+  move.transform->position = std::make_unique<rpc::Vec3>(1.F, 2.F, 3.F);
+  answer = Call(client, rpc::MethodId::SetEntityTransform, std::move(move));
+  EXPECT_EQ(answer.code, TANDEM_UNSUPPORTED) << answer.error;
+  EXPECT_EQ(tandem_client_close(client), TANDEM_OK);
+  Stop();
+}
+
+TEST_F(ServicesApiTest, DrawsThatNobodyWaitsForAreDropped) {
+  std::atomic<bool> draws{false};
+  counter_.before = [&](const tandem_work& work) {
+    if (work.kind != TANDEM_WORK_DRAW || !draws) return 0;
+    const std::vector<uint8_t> rgb(24, 9);
+    auto image = Sized<tandem_image>();
+    image.format = TANDEM_RGB8;
+    image.width = 4;
+    image.height = 2;
+    image.data = rgb.data();
+    EXPECT_EQ(tandem_engine_drawn(engine_, work.call, &image), TANDEM_OK);
+    return 0;
+  };
+  Start(WithServices());
+  rpc::GetCameraFrameRequestT request;
+  request.name = "front";
+  rpc::EnvelopeT envelope;
+  envelope.method = rpc::MethodId::GetCameraFrame;
+  envelope.payload.Set(request);
+  const PackedCall call(envelope);
+  const auto call_by = [&](tandem_client* client, double timeout_secs) {
+    uint8_t* answer = nullptr;
+    uint64_t size = 0;
+    const tandem_code code =
+        tandem_rpc_call(tandem_client_rpc(client), call.bytes().data(),
+                        call.bytes().size(), timeout_secs, &answer, &size);
+    tandem_free(answer);
+    return code;
+  };
+  tandem_client* const client = Attach();
+  for (int i = 0; i < 200; ++i) {  // more than may be unanswered
+    ASSERT_EQ(call_by(client, 0.001), TANDEM_STEP_TIMEOUT) << LastError();
+  }
+  draws = true;
+  EXPECT_EQ(call_by(client, 60), TANDEM_OK) << LastError();
+  EXPECT_EQ(tandem_client_close(client), TANDEM_OK);
+  Stop();
+}
+
 TEST_F(ServicesApiTest, ACamerasImageIsDrawnByAnyThread) {
   std::thread drawing;
   counter_.before = [&](const tandem_work& work) {
@@ -647,9 +708,12 @@ TEST_F(ServicesApiTest, OwnMethodsTakeAndReturnBytes) {
       EXPECT_EQ(tandem_engine_fail(engine_, "no weather"), TANDEM_OK);
       return 5;
     }
-    EXPECT_EQ(tandem_engine_answer(engine_, work.call, work.envelope,
-                                   work.envelope_size),
-              TANDEM_OK)
+    // Bytes that nobody reads: more than FlatBuffers can hold.
+    const bool grows = std::string(work.name) == "grows";
+    EXPECT_EQ(
+        tandem_engine_answer(engine_, work.call, work.envelope,
+                             grows ? uint64_t{3} << 30 : work.envelope_size),
+        TANDEM_OK)
         << LastError();
     return 0;
   };
@@ -664,12 +728,21 @@ TEST_F(ServicesApiTest, OwnMethodsTakeAndReturnBytes) {
   const std::string large(size_t{3} << 20, 'x');  // in pieces
   EXPECT_EQ(CallOwn(client, "echo", large, &text).code, TANDEM_OK);
   EXPECT_EQ(text, large);
+  EXPECT_EQ(CallOwn(client, "grows", "", &text).code, TANDEM_MESSAGE_TOO_LARGE);
+  uint8_t* none = nullptr;
+  uint64_t none_size = 0;
+  for (const uint64_t size : {(uint64_t{64} << 20) + 1, uint64_t{1} << 31}) {
+    EXPECT_EQ(tandem_rpc_call_own(tandem_client_rpc(client), "echo",
+                                  large.data(), size, 60, &none, &none_size),
+              TANDEM_MESSAGE_TOO_LARGE);
+  }
   Answer answer = CallOwn(client, "fails", "", &text);
   EXPECT_EQ(answer.code, TANDEM_ENGINE_FAILED);
   EXPECT_TRUE(absl::StrContains(answer.error, "no weather")) << answer.error;
   answer = CallOwn(client, "snow", "", &text);
   EXPECT_EQ(answer.code, TANDEM_INVALID_ARGUMENT);
-  EXPECT_TRUE(absl::StrContains(answer.error, "echo, fails; found 'snow'"))
+  EXPECT_TRUE(
+      absl::StrContains(answer.error, "echo, fails, grows; found 'snow'"))
       << answer.error;
   std::string description(tandem_client_description(client, nullptr, 0), '\0');
   tandem_client_description(client, description.data(), description.size() + 1);
@@ -746,6 +819,7 @@ TEST_F(ServicesApiTest, WrongServicesAreRefusedByName) {
   const std::array<tandem_method, 2> twice = {
       {{"echo", nullptr, nullptr}, {"echo", nullptr, nullptr}}};
   services_.own_methods = twice.data();
+  services_.own_method_count = twice.size();
   refused("found 'echo'");
   services_ = good;
   services_.struct_size = 8;

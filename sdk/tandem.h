@@ -524,9 +524,9 @@ TANDEM_API tandem_code tandem_engine_fail(tandem_engine* engine,
    of its own: the other threads post their answers to it. During
    tandem_engine_run only the callback may answer.
    TANDEM_INVALID_ARGUMENT: the bytes are no such Envelope.
-   TANDEM_MESSAGE_TOO_LARGE: they are 2 GiB or more. After both errors the call
-   is still unanswered. If the answer has more than 64 MiB, the caller gets
-   TANDEM_MESSAGE_TOO_LARGE.
+   TANDEM_MESSAGE_TOO_LARGE: it is an Envelope of 2 GiB or more. After both
+   errors the call is still unanswered. If the answer has more than 64 MiB, the
+   caller gets TANDEM_MESSAGE_TOO_LARGE.
    TANDEM_NO_STEP_PENDING: no such call: it was answered or cancelled, or its
    caller has left. TANDEM_CONCURRENT_USE: another thread is inside a call on
    this engine, such as tandem_engine_run. */

@@ -18,6 +18,7 @@
 #ifndef TANDEM_TRANSPORT_ENVELOPE_H_
 #define TANDEM_TRANSPORT_ENVELOPE_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <span>
@@ -27,6 +28,11 @@
 #include "schema/messages/hazel_rpc_generated.h"
 
 namespace tandem {
+
+// The most that both ends of the RPC rings allow for an envelope in pieces:
+// EnvelopeWriter refuses a larger one, EnvelopeReader drops it. Programs check
+// bytes of their users against it: FlatBuffers ends the process at 2 GiB.
+inline constexpr size_t kMaxEnvelopeBytes = size_t{64} * 1024 * 1024;
 
 // Movable. The bytes are an Envelope without an error.
 class PackedCall {

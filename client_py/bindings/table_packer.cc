@@ -16,6 +16,7 @@
 #include "client_py/bindings/errors.h"
 #include "client_py/bindings/table_values.h"
 #include "schema/layout/error_codes.h"
+#include "transport/envelope.h"
 
 namespace tandem {
 namespace py = pybind11;
@@ -26,9 +27,6 @@ using flatbuffers::FlatBufferBuilder;
 using flatbuffers::TypeCode;
 using flatbuffers::TypeTable;
 using flatbuffers::voffset_t;
-
-// EnvelopeReader's limit. FlatBuffers ends the process at 2 GiB.
-constexpr size_t kMostBytes = size_t{64} * 1024 * 1024;
 
 // The path of a value in a request, for messages.
 struct Place {
@@ -81,13 +79,16 @@ class Packer {
   }
 
   void MakeRoomFor(size_t bytes, const Place& place) const {
-    if (bytes <= kMostBytes && builder_.GetSize() + bytes <= kMostBytes) return;
-    Raise(MakeError(
-              ErrorCode::kMessageTooLarge,
-              absl::StrCat(place.Text(),
-                           ": expected a request of at "
-                           "most ",
-                           kMostBytes, " bytes, found more; nothing was sent")),
+    if (bytes <= kMaxEnvelopeBytes &&
+        builder_.GetSize() + bytes <= kMaxEnvelopeBytes) {
+      return;
+    }
+    Raise(MakeError(ErrorCode::kMessageTooLarge,
+                    absl::StrCat(place.Text(),
+                                 ": expected a request of at "
+                                 "most ",
+                                 kMaxEnvelopeBytes,
+                                 " bytes, found more; nothing was sent")),
           region_);
   }
 

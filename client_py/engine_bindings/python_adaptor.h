@@ -16,11 +16,11 @@
 #include <pybind11/pybind11.h>
 
 #include <functional>
-#include <stdexcept>
 #include <string>
 #include <utility>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 
 namespace tandem {
 
@@ -67,11 +67,11 @@ class PythonAdaptor {
     }
   }
 
-  // The same for interfaces without an error: throws std::runtime_error.
+  // The same for interfaces without an error, as Guarded expects it.
   template <typename Work>
   void CallOrThrow(const Work& work) {
-    const absl::Status status = Call(work);
-    if (!status.ok()) throw std::runtime_error(std::string(status.message()));
+    absl::Status status = Call(work);
+    if (!status.ok()) throw absl::BadStatusOrAccess(std::move(status));
   }
 
   // The region has its name: from now on exceptions are logged.

@@ -291,7 +291,7 @@ void PythonOwnMethods::CallOwn(size_t method, std::span<const uint8_t> request,
     data.assign(text.begin(), text.end());
   });
   if (!status.ok()) return answer(status);
-  answer(std::move(data));
+  answer(data);
 }
 
 absl::StatusOr<std::vector<std::string>> PythonRandomization::SetContract(

@@ -131,6 +131,7 @@ int Main(int argc, char** argv) {
   status = EngineFacts::Probe();
   if (!status.ok()) return Report(status);
   std::cout << EngineFacts::Get().Text() << std::endl;
+  if (arguments.detect) return 0;
   testing::TestEventListeners& listeners =
       testing::UnitTest::GetInstance()->listeners();
   delete listeners.Release(listeners.default_result_printer());

@@ -32,6 +32,7 @@ ABSL_FLAG(std::string, actions, "0.5,0.1,0.2,0.3",
 ABSL_FLAG(std::string, filter, "",
           "a part of the names of the rules to check, such as Frames; empty: "
           "all");
+ABSL_FLAG(bool, detect, false, "print what the engine has, and end");
 ABSL_FLAG(bool, list, false, "print the names of all rules, and end");
 ABSL_FLAG(uint32_t, rule_secs, 120,
           "whole seconds after which a rule fails and its engine is killed, at "
@@ -124,6 +125,7 @@ absl::Status SuiteArguments::Parse(const std::vector<std::string>& words) {
   arguments.limit_flag = absl::GetFlag(FLAGS_limit_flag);
   arguments.filter = absl::GetFlag(FLAGS_filter);
   arguments.list = absl::GetFlag(FLAGS_list);
+  arguments.detect = absl::GetFlag(FLAGS_detect);
   arguments.rule_secs = absl::GetFlag(FLAGS_rule_secs);
   if (arguments.rule_secs == 0) {
     return ProgramFlags::Refuse(*flags.Find("rule_secs"));

@@ -28,6 +28,7 @@ struct SuiteArguments {
   uint32_t rule_secs = 0;      // after which a rule's engine is killed
   bool help = false;           // print Help(), and do nothing else
   bool list = false;           // print the rules' names, and do nothing else
+  bool detect = false;         // print what the engine has; check no rule
   std::vector<std::string> engine;  // the program's path, then its flags
 
   // [FLAG ...] ENGINE [FLAG OF THE ENGINE ...]. ENGINE is the path of a

@@ -24,7 +24,7 @@ def test_help_lists_the_suites_own_flags() -> None:
     code, out, err = _run("--help")
     assert (code, err) == (0, "")
     flags = re.findall(r"^  --(\w+)", out, re.MULTILINE)
-    assert flags == ["actions", "filter", "limit_flag", "list", "python", "rule_secs"]
+    assert flags == ["actions", "detect", "filter", "limit_flag", "list", "python", "rule_secs"]
     assert "gtest" not in out
 
 
@@ -32,7 +32,7 @@ def test_list_prints_the_names_of_the_rules() -> None:
     """Of each group; --filter selects some."""
     _, out, _ = _run("--list")
     groups = {name.partition(".")[0] for name in out.split()}
-    assert groups >= {"Cameras", "Contracts", "Episodes", "Fields", "Frames", "Images", "Processes", "Services"}
+    assert groups >= {"Cameras", "Contracts", "Episodes", "Fields", "Frames", "Gpu", "Images", "Processes", "Services"}
     _, some, _ = _run("--list", "--filter=Frames.")
     assert some.split() == [name for name in out.split() if name.startswith("Frames.")]
 

@@ -172,7 +172,7 @@ absl::StatusOr<std::vector<std::string>> CounterRandomization::SetContract(
 void CounterMethods::CallOwn(size_t method, std::span<const uint8_t> request,
                              std::weak_ptr<const void>, Answer answer) {
   if (method == 0) {
-    return answer(std::vector<uint8_t>(request.begin(), request.end()));
+    return answer(request);
   }
   const std::string counts = absl::StrCat(
       "[",
@@ -181,7 +181,8 @@ void CounterMethods::CallOwn(size_t method, std::span<const uint8_t> request,
                       absl::StrAppend(out, env.episode_steps);
                     }),
       "]");
-  answer(std::vector<uint8_t>(counts.begin(), counts.end()));
+  answer(std::span(reinterpret_cast<const uint8_t*>(counts.data()),
+                   counts.size()));
 }
 
 }  // namespace tandem

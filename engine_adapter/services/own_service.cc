@@ -1,7 +1,9 @@
 #include "engine_adapter/services/own_service.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <utility>
 
@@ -9,8 +11,19 @@
 #include "absl/strings/str_join.h"
 #include "base/error.h"
 #include "base/quoted.h"
+#include "transport/envelope.h"
 
 namespace tandem {
+namespace {
+
+absl::Status TooLarge(size_t bytes) {
+  return MakeError(
+      ErrorCode::kMessageTooLarge,
+      absl::StrCat("CallOwn: expected an answer of at most ", kMaxEnvelopeBytes,
+                   " bytes, found ", bytes, "; ask for less"));
+}
+
+}  // namespace
 
 void OwnService::CallOwn(const rpc::CallOwnRequestT& request,
                          RpcAnswer<rpc::CallOwnResponseT> answer) {
@@ -30,10 +43,13 @@ void OwnService::CallOwn(const rpc::CallOwnRequestT& request,
   simulation_->NoteChange();
   port_->CallOwn(static_cast<size_t>(found - methods_.begin()), request.data,
                  answer.wanted(),
-                 [answer](absl::StatusOr<std::vector<uint8_t>> data) {
+                 [answer](absl::StatusOr<std::span<const uint8_t>> data) {
                    if (!data.ok()) return answer(data.status());
+                   if (data->size() > kMaxEnvelopeBytes) {
+                     return answer(TooLarge(data->size()));
+                   }
                    rpc::CallOwnResponseT response;
-                   response.data = *std::move(data);
+                   response.data.assign(data->begin(), data->end());
                    answer(std::move(response));
                  });
 }

@@ -199,6 +199,10 @@ namespace Tandem
             {
                 if (self != null) self._loopError = e;
             }
+            finally
+            {
+                if (self != null) self.Engine = null;
+            }
         }
 
         // A copy of the services, with the overridden methods as those functions that are not set.

@@ -25,8 +25,8 @@
 
 #include "schema/layout/error_codes.h"
 #include "schema/messages/hazel_rpc_generated.h"
+#include "transport/envelope.h"
 #include "transport/ring/ring.h"
-#include "transport/rpc/envelope_limits.h"
 
 namespace tandem {
 
