@@ -14,6 +14,10 @@
 #ifndef TANDEM_HPP_
 #define TANDEM_HPP_
 
+#if __cplusplus < 202002L && (!defined(_MSVC_LANG) || _MSVC_LANG < 202002L)
+#error "tandem.hpp needs C++20: compile with -std=c++20, or include tandem.h"
+#endif
+
 #include <cstdint>
 #include <cstdio>
 #include <exception>

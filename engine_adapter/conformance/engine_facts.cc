@@ -152,6 +152,7 @@ absl::Status EngineFacts::Probe() {
   Mutable().about = absl::StrCat(
       TaskOf(plan), ", observations ", Describe(arrays, FieldRole::kObs),
       ", actions ", Describe(arrays, FieldRole::kAction));
+  Mutable().own_images = !arrays.images.empty();
   Set(Capability::kFields, !arrays.fields.empty());
   Set(Capability::kGpu, HasGpuArrays(plan));
   Set(Capability::kHostObservations,
@@ -176,7 +177,7 @@ absl::Status EngineFacts::Probe() {
   }
   std::string why = WhyNotWith(kFramesFlag, &engine);
   Set(Capability::kFrames, why.empty(), why);
-  why = WhyNotWith(kImagesFlag, &engine);
+  why = Mutable().own_images ? "" : WhyNotWith(kImagesFlag, &engine);
   Set(Capability::kImages, why.empty(), why);
   return absl::OkStatus();
 }

@@ -43,7 +43,7 @@ inline constexpr std::array kCapabilityNames = {
     "a flag that limits episodes (--limit_flag)",
     "fields",
     "frames (--frames)",
-    "images in its observations (--images)",
+    "images beside its observations",
     "a camera (GetCameraFrame)",
     "contracts (ResetAgent)",
     "streams of numbers",
@@ -66,6 +66,8 @@ struct EngineFacts {
   // For each capability: nullopt if the engine has it, else the reason, which
   // may be empty.
   std::array<std::optional<std::string>, kCapabilities> lacks;
+
+  bool own_images = false;  // in each observation, without --images
 
   bool Has(Capability capability) const {
     return !lacks[static_cast<size_t>(capability)];

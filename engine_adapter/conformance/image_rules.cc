@@ -1,5 +1,5 @@
-// Images: those in the observations, with --images. Cameras: those that callers
-// request by RPC.
+// Images: those in the observations. Cameras: those that callers request by
+// RPC.
 #include <gtest/gtest.h>
 
 #include <cstddef>
@@ -12,8 +12,10 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "base/error.h"
+#include "engine_adapter/conformance/engine_facts.h"
 #include "engine_adapter/conformance/engine_rule.h"
 #include "schema/layout/error_codes.h"
+#include "schema/layout/lrbc.h"
 #include "schema/messages/hazel_rpc_generated.h"
 #include "transport/client_side.h"
 #include "transport/rpc_client.h"
@@ -26,20 +28,29 @@ constexpr size_t kImageBytes = size_t{kImageWidth} * kImageHeight * 3;
 class Images : public RulesFor<Capability::kImages> {
  protected:
   void Serve() {
-    engine_.Start({kImagesFlag});
+    if (EngineFacts::Get().own_images) {
+      engine_.Start();
+    } else {
+      engine_.Start({kImagesFlag});
+    }
     Attach();
   }
   std::vector<uint8_t> ImageOf(size_t env) {
-    return Copy(arrays().images.subspan(env * kImageBytes, kImageBytes));
+    const size_t bytes = arrays().images.size() / kEnvs;
+    return Copy(arrays().images.subspan(env * bytes, bytes));
   }
 };
 
 TEST_F(Images, EveryEnvironmentHasAnImageOfTheRequestedSize) {
   Serve();
-  EXPECT_EQ(engine_.client->plan().image_width, kImageWidth);
-  EXPECT_EQ(engine_.client->plan().image_height, kImageHeight);
-  EXPECT_EQ(engine_.client->plan().image_channels, 3);
-  EXPECT_EQ(arrays().images.size(), kEnvs * kImageBytes);
+  const LrbcHeader plan = engine_.client->plan();
+  if (!EngineFacts::Get().own_images) {
+    EXPECT_EQ(plan.image_width, kImageWidth);
+    EXPECT_EQ(plan.image_height, kImageHeight);
+  }
+  EXPECT_EQ(plan.image_channels, 3);
+  EXPECT_EQ(arrays().images.size(),
+            size_t{kEnvs} * plan.image_width * plan.image_height * 3);
 }
 
 TEST_F(Images, ImagesAreOfTheNewestExchange) {

@@ -1,12 +1,14 @@
-/* An engine in C that writes on a GPU, for the tests: an author's engine has
-   kernels here. It copies by the driver that TANDEM_CUDA_LIBRARY names. */
+/* An engine in C, and in C++, that writes on a GPU, for the tests: an author's
+   engine has kernels here. It copies by the driver that TANDEM_CUDA_LIBRARY
+   names. It has an image beside each observation, too. */
 #include <dlfcn.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <tandem.h>
 
-enum { kObsSize = 3 };
+enum { kObsSize = 3, kSide = 8 };
 
 static double gpu_only = 0, truncate_after = 0;
 static const tandem_flag flags[] = {
@@ -52,7 +54,8 @@ static const char* prepare(void* user, tandem_engine_options* options) {
   options->act_size = 1;
   options->gpu = gpu_only != 0 ? &gpu_alone : &gpu_everywhere;
   num_envs = options->num_envs;
-  obs = calloc(num_envs, kObsSize * sizeof *obs);
+  options->image_width = options->image_height = kSide;
+  obs = (float*)calloc(num_envs, kObsSize * sizeof *obs);
   return obs == NULL ? "--num_envs: expected fewer" : load_driver();
 }
 
@@ -82,9 +85,16 @@ static void count(const tandem_work* work, uint32_t i) {
 }
 
 static int32_t do_work(void* user, const tandem_work* work) {
-  (void)user;
   tandem_array array = {.struct_size = sizeof array};
-  for (uint32_t i = 0; i < work->count; ++i) count(work, i);
+  (void)user;
+  tandem_engine_array(served, "images", &array);
+  for (uint32_t i = 0; i < work->count; ++i) {
+    const uint32_t env =
+        work->kind == TANDEM_WORK_RESET ? work->resets[i].env : work->envs[i];
+    count(work, i);
+    memset((uint8_t*)work->data[array.index] + env * 3 * kSide * kSide,
+           (int)obs[kObsSize * env] % 256, 3 * kSide * kSide);
+  }
   if (tandem_engine_gpu_array(served, "obs", &array) != TANDEM_OK) {
     return gpu_only != 0; /* no driver: the region's alone */
   }
@@ -109,8 +119,8 @@ static void loop(void* user, tandem_engine* engine) {
 
 int main(int argc, char** argv) {
   const tandem_server server = {.struct_size = sizeof server,
-                                .flags = flags,
                                 .flag_count = sizeof flags / sizeof *flags,
+                                .flags = flags,
                                 .usage = "Environments that count on a GPU.",
                                 .prepare = prepare,
                                 .work = do_work,

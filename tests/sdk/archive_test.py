@@ -124,10 +124,8 @@ def test_nuget_package_has_the_assembly_and_the_library(sdk: Path) -> None:
         ("c_engine", ["--tick_hz=10000", "--ticks=3"]),
         ("cpp_engine", []),
         ("cpp_engine", ["--tick_hz=10000"]),
-        ("c_game", ["--tick_hz=10000"]),
-        ("cpp_game", ["--tick_hz=10000"]),
     ],
-    ids=["C", "C with a tick", "C++", "C++ with a tick", "game in C", "game in C++"],
+    ids=["C", "C with a tick", "C++", "C++ with a tick"],
 )
 def test_engines_pass_the_suite(sdk: Path, by_cmake: Path, engine: str, flags: list[str]) -> None:
     """By the archive's own program, outside of the project, for the engines that CMake has built."""

@@ -9,7 +9,7 @@ import subprocess
 import uuid
 import zipfile
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 import tandem
 from tandem.services import CameraKind, SimulationContract
+from tandem.testing.standin import LIBRARY
 from tests.sdk.commands import SUITE, run
 
 # The fixture `sdk`.
@@ -138,6 +139,16 @@ def test_engine_passes_the_suite(runtime: Runtime, counter: Path, flags: list[st
     assert suite.returncode == 0 and " 0 failed, " in suite.stdout, suite.stdout + suite.stderr
     skipped = "skipped  Processes.SizesBeyondMemoryPrintOneLine" in suite.stdout
     assert skipped == (runtime.programs == PROGRAMS / "dotnet")
+
+
+def test_engine_on_a_gpu_passes_the_rules(runtime: Runtime, tmp_path: Path) -> None:
+    """By the stand-in for the driver; the engine calls it, too."""
+    (tmp_path / "libcuda.so.1").symlink_to(LIBRARY)
+    paths = f"{runtime.environment['LD_LIBRARY_PATH']}:{tmp_path}"
+    environment = runtime.environment | {"LD_LIBRARY_PATH": paths, "TANDEM_CUDA_LIBRARY": str(LIBRARY)}
+    engine = replace(runtime, environment=environment, folder=tmp_path).script("Checks.exe", "Gpu")
+    report = run(SUITE, "--filter=Gpu", engine, environment=environment)
+    assert "ok       GpuAndHost.BothHaveTheSameObservations\n" in report and " 0 failed, " in report, report
 
 
 @pytest.mark.parametrize("flags", [(), ("--tick_hz=1000",)], ids=["called", "with a loop"])

@@ -1,7 +1,11 @@
-"""The games of the archive, as their author finds them: built outside of the project, with all an engine may have."""
+"""The games of the archive, built outside of the project, and that of the wheel: engines with all an engine may have."""
 
 import contextlib
 import json
+import os
+import re
+import sys
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -21,20 +25,39 @@ _ENVIRONMENT = {"PATH": "/usr/local/bin:/usr/bin:/bin", "LC_ALL": "C.UTF-8"}
 _CART, _GROUND = [255, 140, 0], [30, 30, 30]
 
 
-@pytest.fixture(scope="module", params=["c_game", "cpp_game"])
-def game(sdk: Path, request: pytest.FixtureRequest) -> Path:
-    """Builds a game by CMake; returns the program."""
+@dataclass(frozen=True)
+class Game:
+    """A program, and the flags that let it turn fast."""
+
+    program: Path
+    flags: tuple[str, ...]
+
+
+@pytest.fixture(scope="module", params=["c_game", "cpp_game", "cart_game.py"])
+def game(sdk: Path, request: pytest.FixtureRequest) -> Game:
+    """Builds a game by CMake; that in Python is ready."""
     name: str = request.param
+    if name.endswith(".py"):
+        return Game(Path("client_py/examples", name).absolute(), ())
     source, build = sdk / "examples" / name, sdk.parent / "build" / name
     run("cmake", "-S", source, "-B", build, f"-DCMAKE_PREFIX_PATH={sdk}", environment=_ENVIRONMENT)
     run("cmake", "--build", build, environment=_ENVIRONMENT)
-    return build / name
+    return Game(build / name, ("--tick_hz=2000",))
 
 
-def test_images_are_observations_and_frames(game: Path) -> None:
+def test_passes_the_suite(sdk: Path, game: Game) -> None:
+    """By the archive's own program."""
+    words = ("--limit_flag=truncate_after", "--python", sys.executable, game.program, *game.flags)
+    paths = os.pathsep.join(filter(None, sys.path))
+    environment = _ENVIRONMENT | {"PYTHONPATH": paths, "OPENBLAS_NUM_THREADS": "1"}  # a rule limits memory
+    report = run(sdk / "bin/tandem-conformance", *words, cwd=sdk, environment=environment)
+    assert "FAILED" not in report and re.search(r"\d\d passed, 0 failed, \d+ skipped\n$", report), report
+
+
+def test_images_are_observations_and_frames(game: Game) -> None:
     """Both show the cart where the telemetry has it."""
     with (
-        tandem.launch_engine(server=game, num_envs=2, frames=(64, 8), flags=["--tick_hz=2000"]) as engine,
+        tandem.launch_engine(server=game.program, num_envs=2, frames=(64, 8), flags=game.flags) as engine,
         tandem.SharedMemoryClient(engine.name, timeout=60) as client,
     ):
         client.reset(seed=3)
@@ -55,10 +78,10 @@ def test_images_are_observations_and_frames(game: Path) -> None:
         assert client.camera.frame("side", format="jpeg").encoded.startswith(b"\xff\xd8")
 
 
-def test_a_contract_changes_the_friction(game: Path) -> None:
+def test_a_contract_changes_the_friction(game: Game) -> None:
     """Of later episodes, by the contract's seed; other fields are reported as unused."""
     with (
-        tandem.launch_engine(server=game, num_envs=2, flags=["--tick_hz=2000"]) as engine,
+        tandem.launch_engine(server=game.program, num_envs=2, flags=game.flags) as engine,
         tandem.SharedMemoryClient(engine.name, timeout=60) as client,
     ):
 
@@ -79,10 +102,10 @@ def test_a_contract_changes_the_friction(game: Path) -> None:
         assert unused == ("mass_scale_range",)
 
 
-def test_a_contract_leaves_the_seed_s_stream_as_it_was(game: Path) -> None:
+def test_a_contract_leaves_the_seed_s_stream_as_it_was(game: Game) -> None:
     """The places at the start are the same with a contract and without; friction has draws of its own."""
     with (
-        tandem.launch_engine(server=game, flags=["--tick_hz=2000"]) as engine,
+        tandem.launch_engine(server=game.program, flags=game.flags) as engine,
         tandem.SharedMemoryClient(engine.name, timeout=60) as client,
     ):
 
@@ -98,10 +121,10 @@ def test_a_contract_leaves_the_seed_s_stream_as_it_was(game: Path) -> None:
         assert places(SimulationContract(friction_range=(0, 12))) == plain
 
 
-def test_no_request_stops_the_game(game: Path) -> None:
+def test_no_request_stops_the_game(game: Game) -> None:
     """Winds and frictions that lead to NaN, depth images that it cannot draw, and callers without patience."""
     with (
-        tandem.launch_engine(server=game, flags=["--tick_hz=200"]) as engine,
+        tandem.launch_engine(server=game.program, flags=game.flags) as engine,
         tandem.SharedMemoryClient(engine.name, timeout=60) as client,
     ):
         for wind in (b"nan", b"inf", b"-inf"):
@@ -122,9 +145,9 @@ def test_no_request_stops_the_game(game: Path) -> None:
         assert client.call("set_wind", b"0") == b"ok"
 
 
-def test_telemetry_streams_and_own_methods_answer(game: Path) -> None:
+def test_telemetry_streams_and_own_methods_answer(game: Game) -> None:
     """The wind moves the cart; it ends with the client."""
-    with tandem.launch_engine(server=game, flags=["--tick_hz=2000"]) as engine:
+    with tandem.launch_engine(server=game.program, flags=game.flags) as engine:
         with tandem.SharedMemoryClient(engine.name, timeout=60) as client:
             (method,) = json.loads(client.description)["own_methods"]
             assert (method["name"], method["content_type"]) == ("set_wind", "text/plain")
@@ -143,9 +166,9 @@ def test_telemetry_streams_and_own_methods_answer(game: Path) -> None:
             assert client.mujoco.joint_state().velocities.tolist() == [0]
 
 
-def test_make_vec_finds_the_spaces(game: Path) -> None:
+def test_make_vec_finds_the_spaces(game: Game) -> None:
     """A Dict with an image, which is what policies of several inputs want."""
-    engine = tandem.EngineOptions(server=game, flags=["--tick_hz=2000", "--truncate_after=3"])
+    engine = tandem.EngineOptions(server=game.program, flags=[*game.flags, "--truncate_after=3"])
     with contextlib.closing(tandem.make_vec(num_envs=2, engine=engine)) as envs:
         assert envs.single_observation_space == spaces.Dict(image=spaces.Box(0, 255, (32, 32, 3), np.uint8))
         envs.reset(seed=0)

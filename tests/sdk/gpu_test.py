@@ -37,6 +37,12 @@ def _report(sdk: Path, *engine: str | Path) -> str:
     return report
 
 
+def test_an_engine_in_cpp(sdk: Path) -> None:
+    """By `EngineHost`."""
+    report = _report(sdk, Path("engine_adapter/conformance/gpu_server").absolute())
+    assert "ok       GpuAndHost.BothHaveTheSameObservations\n" in report, report
+
+
 def test_an_engine_in_c(sdk: Path, c_engine: Path) -> None:
     """With observations on both sides, which are equal."""
     report = _report(sdk, "--limit_flag=truncate_after", c_engine)

@@ -3,6 +3,7 @@
 //   mono Checks.exe             prints the names of the checks
 //   mono Checks.exe CHECK NAME  runs one with the region NAME; exit code 0 and "ok": it passed
 //   mono Checks.exe Server FLAGS serves as a ServicesServer
+//   mono Checks.exe Gpu FLAGS   serves as a GpuServer
 //   mono Checks.exe Fields NAME runs FieldChecks with the engine of the region NAME; prints "ok"
 //   mono Checks.exe Frames NAME serves frames until a client has left; prints "ok"
 //   mono Checks.exe Structs     prints "struct size field:offset ..." for each struct of NativeStructs.cs
@@ -34,11 +35,12 @@ namespace Tandem.Testing
                 foreach (string name in checks.Keys) Console.WriteLine(name);
                 return 0;
             }
-            if (args[0] == "Server")
+            if (args[0] == "Server" || args[0] == "Gpu")
             {
+                EngineServer server = args[0] == "Gpu" ? (EngineServer)new GpuServer() : new ServicesServer();
                 var flags = new string[args.Length - 1];
                 Array.Copy(args, 1, flags, 0, flags.Length);
-                return new ServicesServer().Serve(flags, "Services for a test.");
+                return server.Serve(flags, "An engine for a test.");
             }
             if (args[0] == "Structs")
             {
