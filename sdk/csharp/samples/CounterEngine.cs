@@ -2,7 +2,7 @@
 //
 // Without --tick_hz it steps when it is called (OnStep). With it, it has a loop of its own as a game engine does, in
 // which a step takes --ticks turns (Loop). It has an image beside each observation, draws frames (--frames), answers the
-// RPC GetSceneInfo, and has a method of its own, set_color. A contract scales its rewards. Example:
+// RPC GetSceneInfo, has telemetry and a method of its own, set_color. A contract scales its rewards. Example:
 //   mono CounterEngine.exe --name demo --num_envs 4 --tick_hz 60 --frames
 
 using System;
@@ -39,8 +39,8 @@ namespace Tandem.Samples
             config.ObsSize = 2;  // steps of the episode, a number of the episode
             config.ActSize = 1;
             config.ImageWidth = config.ImageHeight = 8;
-            config.EngineServices.DrawsFrames = true;
-            config.EngineServices.ContractFields = new[] { "mass_scale_range" };
+            config.EngineServices = new EngineServices { DrawsFrames = true, JointNames = new[] { "steps" },
+                ContractFields = new[] { "mass_scale_range" } };
             int n = config.NumEnvs;
             _steps = new float[n];
             _episodes = new float[n];
@@ -73,6 +73,8 @@ namespace Tandem.Samples
                 Observe(work, env);
             }
         }
+
+        protected override void OnJoints(int env, Span<float> at, Span<float> speed) => at[0] = _steps[env];
 
         protected override void OnDraw(DrawRequest draw) => Engine.Drawn(draw, Picture(draw.Width * draw.Height));
 
@@ -125,9 +127,7 @@ namespace Tandem.Samples
 
         private void Observe(Work work, int env)
         {
-            Span<float> obs = work.ObsOf(env);
-            obs[0] = _steps[env];
-            obs[1] = _episodes[env];
+            new[] { _steps[env], _episodes[env] }.AsSpan().CopyTo(work.ObsOf(env));
             Span<byte> image = work.ArrayOf<byte>("images", env);  // empty in a reset that no client requested
             Picture(image.Length / 3).CopyTo(image);
         }
