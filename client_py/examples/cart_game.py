@@ -17,7 +17,7 @@ from tandem.serving.arrays import EngineArrays
 from tandem.serving.engine import Index, OwnMethod
 from tandem.services import SimulationContract
 
-_SIDE = 32
+_SIDE = 36  # pixels: the least that the CNN of Stable-Baselines3 takes
 _STEP_SECS = 1 / 60
 _ORANGE = (255, 140, 0)
 

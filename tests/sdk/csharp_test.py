@@ -1,5 +1,6 @@
 """Engines and clients in C#, on Mono and on .NET: the assembly of sdk/csharp with the library of the archive."""
 
+import contextlib
 import importlib.util
 import os
 import re
@@ -182,7 +183,7 @@ def test_engine_has_images_frames_a_contract_and_a_method(counter: Path, flags: 
     blue, red = bytes((0, 100, 200)), bytes((250, 0, 0))
     with tandem.launch_engine(server=counter, num_envs=2, frames=(4, 2), flags=flags) as engine:
         with tandem.SharedMemoryClient(engine.name, timeout=60) as client:
-            assert client.images is not None and client.images.shape == (2, 8, 8, 3)
+            assert client.images is not None and client.images.shape == (2, 36, 36, 3)
             assert client.own.call("set_color", red) == blue
             with pytest.raises(tandem.InvalidArgument, match="3 bytes"):
                 client.own.call("set_color", b"")
@@ -190,13 +191,16 @@ def test_engine_has_images_frames_a_contract_and_a_method(counter: Path, flags: 
                 client.own.call("set_colour", red)
             client.agent.set_contract(SimulationContract(mass_scale_range=(3, 3)), [1])
             client.reset()
-            assert client.images.tobytes() == 128 * red
+            assert client.images.tobytes() == 2 * 36 * 36 * red
             assert client.step(np.array([[1], [2]], np.float32))[1].tolist() == [1, 6]
             assert _drawn_frame(client)[0, 0].tobytes() == red
         with tandem.SharedMemoryClient(engine.name, timeout=60) as client:
             client.reset()
             assert client.images is not None and client.images[0, 0, 0].tobytes() == blue
             assert client.step(np.array([[1], [2]], np.float32))[1].tolist() == [1, 2]
+    with contextlib.closing(tandem.make_vec(num_envs=2, engine=tandem.EngineOptions(server=counter, flags=flags))) as envs:
+        obs, _ = envs.reset(seed=1)
+        assert obs["image"].shape == (2, 36, 36, 3) and obs["state"].shape == (2, 2)
 
 
 def _drawn_frame(client: tandem.SharedMemoryClient) -> NDArray[np.uint8]:

@@ -62,7 +62,7 @@ def test_images_are_observations_and_frames(game: Game) -> None:
     ):
         client.reset(seed=3)
         image = client.fields["obs", "/image"]
-        assert image.dtype == np.uint8 and image.shape == (2, 32, 32, 3)
+        assert image.dtype == np.uint8 and image.shape == (2, 36, 36, 3)
         frame, metadata = client.drawn_frame()
         for env, tile in enumerate(separate(frame, metadata, 2)):
             at = float(client.mujoco.joint_state([env])[0].positions[0])
@@ -170,7 +170,7 @@ def test_make_vec_finds_the_spaces(game: Game) -> None:
     """A Dict with an image, which is what policies of several inputs want."""
     engine = tandem.EngineOptions(server=game.program, flags=[*game.flags, "--truncate_after=3"])
     with contextlib.closing(tandem.make_vec(num_envs=2, engine=engine)) as envs:
-        assert envs.single_observation_space == spaces.Dict(image=spaces.Box(0, 255, (32, 32, 3), np.uint8))
+        assert envs.single_observation_space == spaces.Dict(image=spaces.Box(0, 255, (36, 36, 3), np.uint8))
         envs.reset(seed=0)
         for step in range(1, 4):
             _, rewards, _, truncations, _ = envs.step(np.ones((2, 1), np.float32))

@@ -320,7 +320,8 @@ def _make_engine(task: str | None, asked: _Asked) -> SharedMemoryVectorEnv:
             autoreset_mode=AutoresetMode.DISABLED if functions else mode,
         )
         its: dict[str, Any] = {"copy": options.copy, "dtype": options.dtype, "render_mode": render_mode}
-        its["image_keys"] = images.keys if images is not None and images.in_observation else ()
+        if images is not None:  # else those that the engine has anyway
+            its["image_keys"] = images.keys if images.in_observation else ()
         if functions:
             return OwnRewardsVectorEnv(client, functions=functions, mode=mode, engine=launched, **its)
         if not engine.restart:

@@ -1,8 +1,7 @@
-// CounterEngine: an engine server in C#. Its environments count their steps.
-//
-// Without --tick_hz it steps when it is called (OnStep). With it, it has a loop of its own as a game engine does, in
-// which a step takes --ticks turns (Loop). It has an image beside each observation, draws frames (--frames), answers the
-// RPC GetSceneInfo, has telemetry and a method of its own, set_color. A contract scales its rewards. Example:
+// CounterEngine: an engine server in C#. Its environments count their steps. Without --tick_hz it steps when it is called
+// (OnStep). With it, it has a loop of its own as a game engine does, in which a step takes --ticks turns (Loop). It has an
+// image beside each observation, draws frames (--frames), answers the RPC GetSceneInfo, has telemetry and a method of its
+// own, set_color. A contract scales its rewards. Example:
 //   mono CounterEngine.exe --name demo --num_envs 4 --tick_hz 60 --frames
 
 using System;
@@ -38,7 +37,8 @@ namespace Tandem.Samples
             config.Task = "Counter";
             config.ObsSize = 2;  // steps of the episode, a number of the episode
             config.ActSize = 1;
-            config.ImageWidth = config.ImageHeight = 8;
+            config.Description = "{\"action_space\": {\"type\": \"Box\", \"low\": [-10], \"high\": [10]}}";
+            config.ImageWidth = config.ImageHeight = 36;  // the least that the CNN of SB3 takes
             config.EngineServices = new EngineServices { DrawsFrames = true, JointNames = new[] { "steps" },
                 ContractFields = new[] { "mass_scale_range" } };
             int n = config.NumEnvs;

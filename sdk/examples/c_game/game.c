@@ -6,7 +6,7 @@
 #include <tandem.h>
 #include <time.h>
 
-enum { SIDE = 32 }; /* pixels of an observation */
+enum { SIDE = 36 }; /* pixels: the least that the CNN of SB3 takes */
 static double tick_hz = 60, truncate_after = 200;
 static const tandem_flag flags[] = {
     {"tick_hz", "turns of the loop a second", &tick_hz},
@@ -62,6 +62,8 @@ static const char* prepare(void* user, tandem_engine_options* options) {
   options->fields = &image_field;
   options->field_count = 1;
   options->act_size = 1;
+  options->description =
+      "{\"action_space\": {\"type\": \"Box\", \"low\": [-1], \"high\": [1]}}";
   options->services = &services;
   carts = calloc(options->num_envs, sizeof *carts);
   if (!(tick_hz >= 1 && tick_hz <= 1e6)) return "--tick_hz: expected 1 to 1e6";

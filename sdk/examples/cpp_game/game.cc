@@ -18,7 +18,7 @@ class CartGame final : public tandem::Server {
   }
 
  private:
-  static constexpr uint32_t kSide = 32;  // pixels of an observation
+  static constexpr uint32_t kSide = 36;  // the least that the CNN of SB3 takes
   static constexpr tandem_field kImage = {
       "obs/image", TANDEM_UINT8, 3, {kSide, kSide, 3}};
 
@@ -48,6 +48,8 @@ class CartGame final : public tandem::Server {
     options->fields = &kImage;
     options->field_count = 1;
     options->act_size = 1;
+    options->description =
+        R"({"action_space": {"type": "Box", "low": [-1], "high": [1]}})";
     services.joint_names = {"at", "speed"};
     services.velocity_count = 1;
     services.cameras = {"side"};
