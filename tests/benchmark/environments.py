@@ -247,6 +247,10 @@ def _make_vec_cases() -> Iterator[Case]:
         for policy in policies.ALL:
             after = replace(cell, policy=policy)
             yield _case(after, "make_vec tandem envpool gymnasium_sync", "make_vec", "p50 us", quick=False)
+        after = replace(cell, policy=policies.TORCH)
+        rows = _rows(after, "make_vec")
+        its = [replace(rows[key], python="torch") for key in ("make_vec", "tandem")]
+        yield Case(str(after), its, ("p50 us",), quick=False)
 
 
 _START = Cell("HalfCheetah-v5", 64)

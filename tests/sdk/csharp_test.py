@@ -198,7 +198,9 @@ def test_engine_has_images_frames_a_contract_and_a_method(counter: Path, flags: 
             client.reset()
             assert client.images is not None and client.images[0, 0, 0].tobytes() == blue
             assert client.step(np.array([[1], [2]], np.float32))[1].tolist() == [1, 2]
-    with contextlib.closing(tandem.make_vec(num_envs=2, engine=tandem.EngineOptions(server=counter, flags=flags))) as envs:
+    with contextlib.closing(
+        tandem.make_vec(num_envs=2, engine=tandem.EngineOptions(server=counter, flags=flags))
+    ) as envs:
         obs, _ = envs.reset(seed=1)
         assert obs["image"].shape == (2, 36, 36, 3) and obs["state"].shape == (2, 2)
 
