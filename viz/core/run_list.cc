@@ -1,6 +1,7 @@
 #include "viz/core/run_list.h"
 
 #include <algorithm>
+#include <limits>
 #include <optional>
 #include <utility>
 
@@ -91,6 +92,11 @@ void RunList::Judge(const Seen& seen, int64_t now_ns, RunEntry* entry) {
   motion.moving = !is_new && seen.counter != motion.counter;
   if (is_new || motion.moving) motion.changed_ns = now_ns;
   motion.counter = seen.counter;
+  // An engine measures its rate when it draws.
+  if (is_region && (is_new || entry->frames == motion.frames)) {
+    entry->step_rate_hz = std::numeric_limits<double>::quiet_NaN();
+  }
+  motion.frames = entry->frames;
   if (is_region && seen.pid != 0) {
     if (seen.pid != motion.pid) {
       motion.pid = seen.pid;

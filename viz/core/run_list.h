@@ -38,7 +38,7 @@ struct RunEntry {
   bool is_anothers = false;
   uint64_t frames = 0;  // published so far
   double rolling_return = 0;
-  double step_rate_hz = 0;
+  double step_rate_hz = 0;     // NaN: unknown, since nothing is drawn now
   bool moving = false;         // its counters changed since the scan before
   int64_t still_since_ns = 0;  // the time of the last seen change
 };
@@ -54,6 +54,7 @@ class RunList {
  private:
   struct Motion {
     uint64_t counter = 0;
+    uint64_t frames = 0;
     uint32_t pid = 0;        // the engine's
     std::string daemon_run;  // of that pid
     int64_t changed_ns = 0;

@@ -8,6 +8,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <cmath>
 #include <memory>
 #include <optional>
 #include <string>
@@ -76,6 +77,9 @@ TEST_F(RunListTest, ListsARegionWithItsTask) {
   EXPECT_EQ(entry->task, "Pattern-v0");
   EXPECT_EQ(entry->num_envs, 4u);
   EXPECT_EQ(entry->width, 64u);
+  publisher->Stop();
+  Find(run);
+  EXPECT_TRUE(std::isnan(Find(run)->step_rate_hz));  // nothing is drawn
   publisher->Kill();
   Await(run, IsGone);  // Its file still exists.
 }

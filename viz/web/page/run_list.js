@@ -101,7 +101,7 @@ export class RunList {
     item.state.className = `badge ${run.moving ? "good" : "still"}`;
     const facts = [run.kind, run.task, run.num_envs ? `${run.num_envs} env.` : ""];
     if (run.width) facts.push(`${run.width}×${run.height}`);
-    if (run.width && run.moving) facts.push(`${shown(run.steps_per_second, 0)} steps/s`);
+    if (run.moving && run.steps_per_second !== null) facts.push(`${shown(run.steps_per_second, 0)} steps/s`);
     if (run.problem) facts.push(run.problem);
     setText(item.facts, facts.filter(Boolean).join(" · "));
     // An engine without frames still has a panel.
