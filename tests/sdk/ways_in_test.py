@@ -1,13 +1,18 @@
 """The table at the top of docs/engines.md says what the suite detects, for each way in."""
 
+import functools
 import os
 import re
 import sys
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
+import gymnasium
 import pytest
 
+import tandem
+from tandem.services import SimulationContract
 from tandem.testing import cuda_engine
 from tandem.testing.standin import LIBRARY
 from tests.sdk.commands import run
@@ -109,8 +114,9 @@ def _table() -> dict[str, dict[str, bool]]:
     lines = re.search(r"^\| an engine may have .*?(?=^$)", text, re.MULTILINE | re.DOTALL)
     assert lines is not None
     head, _, *rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines[0].strip().splitlines()]
+    ways = [re.sub(r"\[(.*?)\]\(.*?\)", r"\1", cell) for cell in head]
     return {
-        way: {row[0].partition(" (")[0]: row[column] == "yes" for row in rows} for column, way in enumerate(head[1:], 1)
+        way: {row[0].partition(" (")[0]: row[column] == "yes" for row in rows} for column, way in enumerate(ways[1:], 1)
     }
 
 
@@ -123,3 +129,18 @@ def test_the_table_is_what_the_suite_detects(sdk: Path, way: str) -> None:
         has = re.findall(r"^with +(.+?)(?: \(.*)?$", report, re.MULTILINE)
         found |= {_ROWS[name]: True for name in has if name in _ROWS}
     assert _table()[way] == found
+
+
+def test_environments_in_python_have_their_part() -> None:
+    """By workers, which have no program of an engine."""
+    make = functools.partial(gymnasium.make, "CartPole-v1", render_mode="rgb_array")
+    with closing(tandem.make_vec(make, 2, num_workers=1, frames=(64, 48))) as envs:
+        envs.reset(seed=0)
+        client = envs.client
+        with pytest.raises(tandem.Unsupported):
+            client.agent.set_contract(SimulationContract(friction_range=(0, 1)), [0])
+        services = {name for name, service in client.services().items() if service.enabled}
+        assert client.drawn_frame() is not None and client.fields and client.images is None and not client.gpu_path
+        assert not services & {"camera", "telemetry", "mujoco", "own"}
+    yes = {row for row, says in _table()["environments in Python"].items() if says}
+    assert yes == {"fields", "frames"}
