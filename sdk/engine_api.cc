@@ -262,26 +262,22 @@ tandem_code tandem_engine_answer(tandem_engine* engine, uint64_t call,
 
 tandem_code tandem_engine_refuse(tandem_engine* engine, uint64_t call,
                                  tandem_code code, const char* text) {
-  const auto error_of = [&]() -> absl::StatusOr<absl::Status> {
+  const auto refuse = [&](ForeignEngine& open) -> absl::Status {
     if (text == nullptr) return tandem::MissingArgument("text");
-    if (code > 0 && code <= TANDEM_GPU_OTHER_CONTEXT) {
-      return tandem::MakeError(static_cast<tandem::ErrorCode>(code), text);
+    if (code <= 0 || code > TANDEM_GPU_OTHER_CONTEXT) {
+      return tandem::MakeError(
+          tandem::ErrorCode::kInvalidArgument,
+          absl::StrCat("code: expected an error of tandem.h, found ", code,
+                       "; the call is still unanswered"));
     }
-    return tandem::MakeError(
-        tandem::ErrorCode::kInvalidArgument,
-        absl::StrCat("code: expected an error of tandem.h, found ", code));
+    absl::Status error =
+        tandem::MakeError(static_cast<tandem::ErrorCode>(code), text);
+    return tandem::ForeignDraws::IsDraw(call)
+               ? open.draws().Refuse(call, std::move(error))
+               : open.Answer(call, std::move(error));
   };
-  if (tandem::ForeignDraws::IsDraw(call)) {
-    return CallAnytime(engine, [&](ForeignEngine& open) -> absl::Status {
-      TANDEM_ASSIGN_OR_RETURN(absl::Status error, error_of());
-      return open.draws().Refuse(call, std::move(error));
-    });
-  }
-  return CallAlone(engine, InCallback::kAllowed,
-                   [&](ForeignEngine& open) -> absl::Status {
-                     TANDEM_ASSIGN_OR_RETURN(absl::Status error, error_of());
-                     return open.Answer(call, std::move(error));
-                   });
+  if (tandem::ForeignDraws::IsDraw(call)) return CallAnytime(engine, refuse);
+  return CallAlone(engine, InCallback::kAllowed, refuse);
 }
 
 tandem_code tandem_engine_drawn(tandem_engine* engine, uint64_t call,
@@ -298,6 +294,7 @@ tandem_code tandem_engine_stop(tandem_engine* engine) {
   if (engine == nullptr) return TANDEM_INVALID_ARGUMENT;
   const OpenEngines::Use use = OpenEngines::Get().Enter(engine);
   if (!use) return TANDEM_CLIENT_CLOSED;
+  if (use->born_in != tandem::ForkCount()) return TANDEM_FORKED_CHILD;
   use->engine->host().RequestStop();
   return TANDEM_OK;
 }

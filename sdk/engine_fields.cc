@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <iterator>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <span>
@@ -142,6 +143,76 @@ absl::Status CheckPaths(std::span<const FieldSpec> fields) {
   return absl::OkStatus();
 }
 
+using Leaves = std::map<std::string, const json*>;  // by JSON pointer
+
+// Finds the arrays of a space. False: it has other parts, such as a Text, whose
+// arrays only Python knows.
+bool FindLeaves(const json& space, const std::string& path, Leaves* leaves) {
+  constexpr int64_t kMostDepth = 16;
+  const std::string type = space.at("type");
+  if (type == "Box" || absl::StartsWith(type, "Multi") || type == "Discrete") {
+    leaves->emplace(path, &space);
+    return true;
+  }
+  if (type != "Dict" || std::ranges::count(path, '/') >= kMostDepth) {
+    return false;
+  }
+  return std::ranges::all_of(space.at("spaces"), [&](const json& item) {
+    const std::string key = absl::StrReplaceAll(item.at(0).get<std::string>(),
+                                                {{"~", "~0"}, {"/", "~1"}});
+    return FindLeaves(item.at(1), absl::StrCat(path, "/", key), leaves);
+  });
+}
+
+// Refuses a space of the description whose arrays are not the fields.
+absl::Status CheckSpace(std::span<const FieldSpec> fields, FieldRole role,
+                        const std::string& described) {
+  const json all = json::parse(described);
+  Leaves leaves;
+  if (!FindLeaves(all, "", &leaves)) return absl::OkStatus();
+  for (const FieldSpec& field : fields) {
+    if (field.role != role) continue;
+    const auto leaf = leaves.extract(field.path);
+    const absl::string_view name = NameOf(role);
+    if (leaf.empty()) {
+      return Refused(absl::StrCat(name, field.path),
+                     "a part of the description's space, found none");
+    }
+    const json& space = *leaf.mapped();
+    if (space.at("type") == "Box" &&
+        (space.value("dtype", NameOf(field.type)) != NameOf(field.type) ||
+         space.value("shape", field.shape) != field.shape)) {
+      return Refused(
+          absl::StrCat(name, field.path),
+          absl::StrCat("the description's Box, found ", SpaceOf(field).dump()));
+    }
+  }
+  if (leaves.empty()) return absl::OkStatus();
+  return MakeError(
+      ErrorCode::kInvalidArgument,
+      absl::StrCat("options->description: expected a space of the fields, "
+                   "found a part '",
+                   Printable(leaves.begin()->first), "' of ", NameOf(role),
+                   " without a field"));
+}
+
+// The space of the description, if it has one; else that of the fields.
+absl::Status Describe(std::span<const FieldSpec> fields, FieldRole role,
+                      std::string* described) {
+  if (described->empty()) {
+    *described = SpaceOf(fields, role);
+    return absl::OkStatus();
+  }
+  try {
+    return CheckSpace(fields, role, *described);
+  } catch (const json::exception& error) {
+    return MakeError(
+        ErrorCode::kInvalidArgument,
+        absl::StrCat("options->description: expected the space of ",
+                     NameOf(role), ", found: ", error.what()));
+  }
+}
+
 }  // namespace
 
 absl::Status ReadFields(const tandem_engine_options& options,
@@ -162,13 +233,12 @@ absl::Status ReadFields(const tandem_engine_options& options,
   }
   TANDEM_RETURN_IF_ERROR(CheckPaths(schema->fields));
   TaskDescription& described = schema->description;
-  if (options.obs_size == 0 && described.observation_fields.empty()) {
-    described.observation_fields = SpaceOf(schema->fields, FieldRole::kObs);
+  if (options.obs_size == 0) {
+    TANDEM_RETURN_IF_ERROR(Describe(schema->fields, FieldRole::kObs,
+                                    &described.observation_fields));
   }
-  if (options.act_size == 0 && described.action_fields.empty()) {
-    described.action_fields = SpaceOf(schema->fields, FieldRole::kAction);
-  }
-  return absl::OkStatus();
+  if (options.act_size != 0) return absl::OkStatus();
+  return Describe(schema->fields, FieldRole::kAction, &described.action_fields);
 }
 
 }  // namespace tandem

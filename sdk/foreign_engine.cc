@@ -392,7 +392,10 @@ void ForeignEngine::AddCall(Event event, std::span<const uint8_t> bytes,
   event.call = ++last_call_;
   event.envelope_bytes = bytes.size();
   event.envelope.resize(bytes.size() / sizeof(uint64_t) + 1);  // a NUL behind
-  std::memcpy(event.envelope.data(), bytes.data(), bytes.size());
+  // An empty span may have no address, which memcpy refuses.
+  if (!bytes.empty()) {
+    std::memcpy(event.envelope.data(), bytes.data(), bytes.size());
+  }
   calls_.emplace(event.call, Pending{std::move(wanted), std::move(answer)});
   Add(std::move(event));
 }

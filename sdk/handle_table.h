@@ -20,6 +20,7 @@
 #include <cstdint>
 #include <limits>
 #include <memory>
+#include <thread>
 #include <utility>
 
 #include "absl/base/thread_annotations.h"
@@ -152,7 +153,15 @@ class HandleTable {
     return (use.slot_->word.fetch_or(kClosed, std::memory_order_acq_rel) &
             kClosed) == 0;
   }
-  // The same, if no other use exists.
+  // Makes the handle invalid, then waits for the other uses.
+  static void CloseAndWait(const Use& use) {
+    Close(use);
+    // SYNC(handle.leave): acquire; the other uses are over.
+    while ((use.slot_->word.load(std::memory_order_acquire) & kUses) != 1) {
+      std::this_thread::yield();
+    }
+  }
+  // As Close, if no other use exists.
   static bool CloseIfAlone(const Use& use) {
     // relaxed: the exchange below compares it.
     int64_t word = use.slot_->word.load(std::memory_order_relaxed);

@@ -152,6 +152,30 @@ TEST(HandleTable, WhatAloneUsesWriteIsInOrder) {
 }
 
 // With ThreadSanitizer.
+TEST(HandleTable, CloseAndWaitEndsBesideThreadsThatEnterAgain) {
+  Table table;
+  opaque_thing* const handle = table.Add(std::make_unique<Thing>(0));
+  std::atomic<int> entered{0};
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 4; ++i) {
+    threads.emplace_back([&] {
+      while (const Table::Use use = table.Enter(handle)) ++entered;
+    });
+  }
+  while (entered < 100) std::this_thread::yield();
+  {
+    const Table::Use use = table.Enter(handle);
+    Table::CloseAndWait(use);
+    const int before = entered;
+    EXPECT_FALSE(table.Enter(handle));
+    EXPECT_EQ(entered, before);
+    EXPECT_EQ(alive, 1);
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(alive, 0);
+}
+
+// With ThreadSanitizer.
 TEST(HandleTable, ThreadsEnterAndCloseTogether) {
   Table table;
   for (int round = 0; round < 200; ++round) {

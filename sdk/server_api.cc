@@ -3,7 +3,6 @@
 #include <memory>
 #include <span>
 #include <string>
-#include <thread>
 #include <utility>
 #include <vector>
 
@@ -91,7 +90,7 @@ absl::Status Loop(const tandem_server& server, ForeignEngine* engine,
     // Waits for calls of other threads: the server destroys the engine next.
     ~Closer() {
       const OpenEngines::Use use = OpenEngines::Get().Enter(handle);
-      while (use && !OpenEngines::CloseIfAlone(use)) std::this_thread::yield();
+      if (use) OpenEngines::CloseAndWait(use);
     }
   } const closer{handle};
   server.loop(server.user, handle);

@@ -252,6 +252,30 @@ TEST_F(ApiTest, WrongFieldsAreRefusedByName) {
               TANDEM_INVALID_ARGUMENT);
     EXPECT_TRUE(absl::StrContains(LastError(), each.said)) << LastError();
   }
+  // Spaces of a description are those of the fields.
+  const tandem_field x = {
+      .name = "obs/x", .dtype = TANDEM_FLOAT32, .dimensions = 1, .shape = {2}};
+  for (const auto& [space, said] : std::map<std::string, const char*>{
+           {R"({"type": "Discrete", "n": 3})", "space, found none"},
+           {R"({"type": "Dict", "spaces": []})", "space, found none"},
+           {R"({"type": "Dict", "spaces": [["x", {"type": "Box", "low": [0],
+                "high": [1], "shape": [3], "dtype": "float32"}]]})",
+            "the description's Box"},
+           {R"({"type": "Dict", "spaces": [["x", {"type": "Box"}],
+                ["y", {"type": "Discrete", "n": 2}]]})",
+            "'/y' of obs without a field"},
+           {R"({"type": "Dict", "spaces": [7]})", "options->description"}}) {
+    const std::string text = R"({"observation_space": )" + space + "}";
+    tandem_engine_options options = Options();
+    options.obs_size = 0;
+    options.fields = &x;
+    options.field_count = 1;
+    options.description = text.c_str();
+    EXPECT_EQ(tandem_engine_create(&options, nullptr, &engine_),
+              TANDEM_INVALID_ARGUMENT)
+        << space;
+    EXPECT_TRUE(absl::StrContains(LastError(), said)) << LastError();
+  }
   // An array cannot be a Dict, too.
   const std::array<tandem_field, 2> both = {
       {{.name = "obs/a", .dtype = TANDEM_UINT8, .dimensions = 0, .shape = {}},
@@ -705,6 +729,14 @@ TEST_F(ServicesApiTest, OwnMethodsTakeAndReturnBytes) {
   counter_.before = [this](const tandem_work& work) {
     if (work.kind != TANDEM_WORK_CALL) return 0;
     if (std::string(work.name) == "fails") {
+      for (const int code : {0, -1, 31}) {
+        EXPECT_EQ(tandem_engine_refuse(engine_, work.call,
+                                       static_cast<tandem_code>(code), "no"),
+                  TANDEM_INVALID_ARGUMENT);
+      }
+      EXPECT_EQ(
+          tandem_engine_refuse(engine_, work.call, TANDEM_UNSUPPORTED, nullptr),
+          TANDEM_INVALID_ARGUMENT);
       EXPECT_EQ(tandem_engine_fail(engine_, "no weather"), TANDEM_OK);
       return 5;
     }

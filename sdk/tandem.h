@@ -220,7 +220,9 @@ typedef struct tandem_range {
   uint32_t count;   /* used elements of values */
   /* A range's lowest and highest number; or a noise, a probability. */
   float values[3];
-  const char* text; /* of "terrain_type"; else NULL */
+  /* Of "terrain_type"; else NULL. A RESET with an unknown terrain fails, by
+     tandem_engine_fail. */
+  const char* text;
 } tandem_range;
 
 /* Since 1.3. What an environment draws its physics from, at each reset. */

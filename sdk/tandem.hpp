@@ -34,6 +34,20 @@
 
 namespace tandem {
 
+// The text of an exception that `call` throws; "": it throws none.
+template <typename Call>
+std::string FailureOf(const Call& call) {
+  try {
+    call();
+    return "";
+  } catch (const std::exception& error) {
+    const std::string text = error.what();
+    return text.empty() ? "an exception without a text" : text;
+  } catch (...) {
+    return "an object that is no std::exception";
+  }
+}
+
 // A failed call: its number, and the text of tandem_last_error.
 class Error : public std::runtime_error {
  public:
@@ -356,14 +370,8 @@ class Engine {
   // An exception of it fails the exchange, with its text.
   template <typename Call>
   void DoneAfter(const Call& work) const {
-    std::string failure;
-    try {
-      work();
-      return Done();
-    } catch (const std::exception& error) {
-      failure = error.what();
-    }
-    Done(failure.c_str());
+    const std::string failure = FailureOf(work);
+    Done(failure.empty() ? nullptr : failure.c_str());
   }
   tandem_engine* raw() const { return engine_; }
 
@@ -425,8 +433,13 @@ class Server {
         });
       case TANDEM_WORK_DRAW:
         return RefuseIfThrown(work.call, [&] { Draw(work.call, *work.draw); });
-      case TANDEM_WORK_CLEAR:
-        return Clear();
+      case TANDEM_WORK_CLEAR: {
+        const std::string failure = FailureOf([&] { Clear(); });
+        if (!failure.empty()) {
+          std::fprintf(stderr, "Clear failed: %s\n", failure.c_str());
+        }
+        return;
+      }
       default:
         return;
     }
@@ -465,8 +478,15 @@ class Server {
   }
   // Answers a Draw with an RGB image, [height, width, 3], the top row first.
   // Any thread. The image of a draw whose time is over is dropped.
+  // std::invalid_argument: another size.
   void Drawn(uint64_t call, const tandem_draw& draw,
              std::span<const uint8_t> rgb) const {
+    const size_t bytes = size_t{3} * draw.width * draw.height;
+    if (rgb.size() != bytes) {
+      throw std::invalid_argument("Drawn: expected " + std::to_string(bytes) +
+                                  " bytes, found " +
+                                  std::to_string(rgb.size()));
+    }
     tandem_image image = {};
     image.struct_size = sizeof(image);
     image.format = TANDEM_RGB8;
@@ -500,26 +520,16 @@ class Server {
   }
   template <typename Answer>
   void RefuseIfThrown(uint64_t call, const Answer& answer) const {
-    std::string failure;
-    try {
-      return answer();
-    } catch (const std::exception& error) {
-      failure = error.what();
-    }
-    Refuse(call, TANDEM_ENGINE_FAILED, failure.c_str());
+    const std::string failure = FailureOf(answer);
+    if (!failure.empty()) Refuse(call, TANDEM_ENGINE_FAILED, failure.c_str());
   }
   // Calls `call` for a function of tandem_services.
   template <typename Call>
   static int32_t Called(void* user, const Call& call) {
     auto* const self = static_cast<Server*>(user);
-    try {
-      call(self);
-      return 0;
-    } catch (const std::exception& error) {
-      tandem_engine_fail(self->engine_, error.what());
-    } catch (...) {
-      tandem_engine_fail(self->engine_, "an object that is no std::exception");
-    }
+    const std::string failure = FailureOf([&] { call(self); });
+    if (failure.empty()) return 0;
+    tandem_engine_fail(self->engine_, failure.c_str());
     return 1;
   }
   static std::vector<const char*> Texts(const std::vector<std::string>& texts) {
@@ -638,27 +648,12 @@ class Server {
     return self->error_.c_str();
   }
   static int32_t WorkCalled(void* user, const tandem_work* work) {
-    auto* const self = static_cast<Server*>(user);
-    try {
-      self->Do(*work);
-      return 0;
-    } catch (const std::exception& error) {
-      tandem_engine_fail(self->engine_, error.what());
-    } catch (...) {
-      tandem_engine_fail(self->engine_, "an object that is no std::exception");
-    }
-    return 1;
+    return Called(user, [&](Server* self) { self->Do(*work); });
   }
   static void LoopCalled(void* user, tandem_engine* engine) {
     auto* const self = static_cast<Server*>(user);
     self->engine_ = engine;
-    try {
-      self->Loop(Engine(engine));
-    } catch (const std::exception& error) {
-      self->error_ = error.what();
-    } catch (...) {
-      self->error_ = "Loop threw an object that is no std::exception";
-    }
+    self->error_ = FailureOf([&] { self->Loop(Engine(engine)); });
   }
 
   // The lists of `services` as C has them.

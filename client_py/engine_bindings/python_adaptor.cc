@@ -21,7 +21,7 @@ absl::Status Described(const py::object& exception, bool log, bool again) {
                                   .attr("failure")(exception, log, again)
                                   .cast<std::pair<uint32_t, std::string>>();
     return MakeError(static_cast<ErrorCode>(code), text);
-  } catch (py::error_already_set&) {
+  } catch (const std::exception&) {  // Python's, or of the cast
     return MakeError(
         ErrorCode::kEngineFailed,
         "the engine raised an exception whose text cannot be read");

@@ -1,6 +1,6 @@
 """An engine in Python with all that an engine can have: a cart that is pushed along a line, and seen.
 
-    python cart_game.py --num_envs 4 --name demo --frames
+    python cart_game.py --num_envs 4 --name demo --frames 320x240
 
 Its observation is an image, `obs["image"]`. It has frames for viewers, a camera, numbers for telemetry, a contract that
 draws the friction, and a method of its own: `client.call("set_wind", b"3")`.

@@ -113,6 +113,7 @@ TEST_F(Contracts, FieldsWithoutEffectAreReportedByTheirNames) {
   }
 }
 
+// At the call, or, by an engine that learns of it then, by the next reset.
 TEST_F(Contracts, AnUnknownTerrainIsReportedOrRefused) {
   Begin();
   Contract contract;
@@ -121,6 +122,15 @@ TEST_F(Contracts, AnUnknownTerrainIsReportedOrRefused) {
       engine_.Call(rpc::MethodId::ResetAgent, Request(&contract, 7));
   if (!answer.ok()) {
     EXPECT_EQ(CodeOf(answer.status()), ErrorCode::kInvalidArgument);
+  } else if (Set(&contract, 7).unused_fields.empty()) {
+    const std::vector<int64_t> all = {0, 1, 2};
+    const std::vector<std::optional<uint64_t>> seeds(all.size(), 3);
+    ASSERT_EQ(engine_.client->SendReset(all, seeds), ErrorCode::kOk);
+    EXPECT_EQ(engine_.client->Recv(Deadline::Infinite()),
+              ErrorCode::kEngineFailed)
+        << "the terrain is neither reported nor refused";
+    Set(nullptr, 7);
+    Reset(all, 3);
   } else {
     EXPECT_EQ(Set(&contract, 7).unused_fields,
               std::vector<std::string>{"terrain_type"});

@@ -305,6 +305,10 @@ namespace Tandem
                 {
                     Native.tandem_engine_refuse(_handle, work->call, (int)CodeOf(error), text);
                 }
+                else if (work != null && work->kind == (uint)WorkKind.Clear)
+                {
+                    Console.Error.WriteLine("OnClear failed: " + TextOf(error));  // it has no caller
+                }
                 else
                 {
                     Native.tandem_engine_fail(_handle, text);
@@ -319,7 +323,14 @@ namespace Tandem
         internal static string TextOf(Exception error)
         {
             var known = error as TandemException;
-            return (known != null ? known.Text : error.GetType().Name + ": " + error.Message).Replace('\0', ' ');
+            try
+            {
+                return (known != null ? known.Text : error.GetType().Name + ": " + error.Message).Replace('\0', ' ');
+            }
+            catch (Exception)  // of the exception's own Message
+            {
+                return error.GetType().Name;
+            }
         }
 
         internal static ErrorCode CodeOf(Exception error)

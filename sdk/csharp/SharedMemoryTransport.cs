@@ -81,7 +81,8 @@ namespace Tandem
         /// <summary>The images that callers wait for.</summary>
         public CaptureBridge Captures => _captures ?? throw NotCreated();
 
-        /// <summary>Called when what the last client's RPCs have changed is to be undone.</summary>
+        /// <summary>Called when what the last client's RPCs have changed is to be undone. An exception goes to standard
+        /// error, and ends nothing.</summary>
         public event Action ClientCleared;
 
         // Called for commands that arrive while SpinWaitForAction waits; RpcDispatcher sets it.
@@ -260,6 +261,19 @@ namespace Tandem
 
         private static Exception NotCreated() => new InvalidOperationException("call Create first");
 
+        // A failure must not end the engine's loop.
+        private void Clear()
+        {
+            try
+            {
+                ClientCleared?.Invoke();
+            }
+            catch (Exception e)
+            {
+                Console.Error.WriteLine("ClientCleared failed: " + e);
+            }
+        }
+
         // Takes commands and work until there is work, or until there is no more. The library gives only commands while
         // work is pending.
         private void Take(double timeoutSecs)
@@ -275,7 +289,7 @@ namespace Tandem
                         AddCall(next);
                         break;
                     case WorkKind.Clear:
-                        ClientCleared?.Invoke();
+                        Clear();
                         break;
                     case WorkKind.Draw:
                         _captures.Add(next.Draw);

@@ -23,11 +23,16 @@ def failure(error: BaseException, log: bool, again: bool) -> tuple[int, str]:
     tracebacks in a row are logged once.
     """
     if isinstance(error, TandemError) and error.code > 0:
-        return error.code, str(error)
+        return error.code, _utf8(str(error))
     if log:
         _log("".join(traceback.format_exception(error)), again)
     code = OutOfSharedMemory.code if isinstance(error, MemoryError) else EngineFailed.code
-    return code, "".join(traceback.format_exception_only(error)).strip()
+    return code, _utf8("".join(traceback.format_exception_only(error)).strip())
+
+
+def _utf8(text: str) -> str:
+    """Returns the text with each lone surrogate as its escape, so that C++ can read it."""
+    return text.encode("utf-8", "backslashreplace").decode()
 
 
 def _log(text: str, again: bool) -> None:

@@ -2,7 +2,7 @@
 // (OnStep). With it, it has a loop of its own as a game engine does, in which a step takes --ticks turns (Loop). It has an
 // image beside each observation, draws frames (--frames), answers the RPC GetSceneInfo, has telemetry and a method of its
 // own, set_color. A contract scales its rewards. Example:
-//   mono CounterEngine.exe --name demo --num_envs 4 --tick_hz 60 --frames
+//   mono CounterEngine.exe --name demo --num_envs 4 --tick_hz 60 --frames 320x240
 
 using System;
 using System.Threading;
