@@ -120,6 +120,7 @@ def test_the_report_has_capabilities_then_rules_then_numbers() -> None:
         ("reset", "Steps.ResetOnlyLeavesTheOthersUntouched"),
         ("reward", "Fields.RewardsAreTheRoundedFieldOfRewards"),
         ("image", "Images.TheSameSeedGivesTheSameImages"),
+        ("frame", "Frames.ARequestedFrameHasATileForEachEnvironment"),
         ("contract", "Contracts.TheSameSeedDrawsTheSameAndAnotherDrawsOtherwise"),
     ],
 )

@@ -1,5 +1,6 @@
 // An engine with typed fields, frames, images and a contract, which keeps all
 // rules; with --fault it breaks one. For tests of the suite.
+#include <signal.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -22,8 +23,8 @@
 
 ABSL_FLAG(uint32_t, truncate_after, 0, "steps of an episode; 0: no limit");
 ABSL_FLAG(std::string, fault, "",
-          "reset, reward, image, contract or hang: the rule to break; empty: "
-          "none");
+          "reset, reward, image, frame, contract or hang: the rule to break; "
+          "empty: none");
 
 namespace tandem {
 namespace {
@@ -55,6 +56,7 @@ class PlaceFrames final : public FrameSource {
   }
   absl::Status Start() override { return absl::OkStatus(); }
   absl::Status Draw(uint32_t place, const FrameTile& tile) override {
+    if (Has("frame")) raise(SIGKILL);
     for (size_t row = 0; row < tile.rows; ++row) {
       std::memset(tile.first + row * tile.stride, places_[place] & 0xFF,
                   tile.row_bytes);
