@@ -119,6 +119,12 @@ absl::Status ForeignServices::ReadJoints() {
   }
   for (const tandem_actuator& actuator :
        std::span(given_.actuators, given_.actuator_count)) {
+    if (!(actuator.low <= actuator.high)) {
+      return MakeError(
+          ErrorCode::kInvalidArgument,
+          absl::StrCat("services->actuators: expected low at most high, found ",
+                       actuator.low, " and ", actuator.high));
+    }
     info_.actuators.push_back(
         {.name = actuator.name == nullptr ? "" : actuator.name,
          .low = actuator.low,

@@ -843,6 +843,10 @@ TEST_F(ServicesApiTest, WrongServicesAreRefusedByName) {
   services_.joint_count = 1;
   refused("services->position_names");
   services_ = good;
+  const tandem_actuator upside_down = {.name = "motor", .low = 1, .high = -1};
+  services_.actuators = &upside_down;
+  refused("services->actuators");
+  services_ = good;
   const char* const unknown = "gravity_range";
   services_.contract_fields = &unknown;
   services_.contract_field_count = 1;

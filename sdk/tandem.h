@@ -527,8 +527,8 @@ TANDEM_API tandem_code tandem_engine_fail(tandem_engine* engine,
    tandem_engine_run only the callback may answer.
    TANDEM_INVALID_ARGUMENT: the bytes are no such Envelope.
    TANDEM_MESSAGE_TOO_LARGE: it is an Envelope of 2 GiB or more. After both
-   errors the call is still unanswered. If the answer has more than 64 MiB, the
-   caller gets TANDEM_MESSAGE_TOO_LARGE.
+   errors the call is still unanswered. If the Envelope has more than 64 MiB,
+   the caller gets TANDEM_MESSAGE_TOO_LARGE.
    TANDEM_NO_STEP_PENDING: no such call: it was answered or cancelled, or its
    caller has left. TANDEM_CONCURRENT_USE: another thread is inside a call on
    this engine, such as tandem_engine_run. */
@@ -635,7 +635,7 @@ typedef struct tandem_rpc tandem_rpc;
    Blocks. The answer is an Envelope in new memory, which the program frees by
    tandem_free. Errors: the engine's; TANDEM_STEP_TIMEOUT, TANDEM_PEER_GONE,
    TANDEM_CLIENT_CLOSED;
-   TANDEM_MESSAGE_TOO_LARGE: the request, or its answer, of more than 64 MiB;
+   TANDEM_MESSAGE_TOO_LARGE: an Envelope of more than 64 MiB;
    TANDEM_INVALID_ARGUMENT: no Envelope, or a method that answers with a
    stream. */
 TANDEM_API tandem_code tandem_rpc_call(tandem_rpc* rpc, const uint8_t* envelope,

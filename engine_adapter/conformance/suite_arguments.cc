@@ -3,6 +3,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <cmath>
 #include <cstddef>
 #include <cstdlib>
 #include <string>
@@ -132,7 +133,8 @@ absl::Status SuiteArguments::Parse(const std::vector<std::string>& words) {
   }
   for (const absl::string_view action :
        absl::StrSplit(absl::GetFlag(FLAGS_actions), ',')) {
-    if (!absl::SimpleAtof(action, &arguments.actions.emplace_back())) {
+    float& number = arguments.actions.emplace_back();
+    if (!absl::SimpleAtof(action, &number) || !std::isfinite(number)) {
       return ProgramFlags::Refuse(*flags.Find("actions"));
     }
   }

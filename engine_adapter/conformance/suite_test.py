@@ -45,6 +45,7 @@ def test_list_prints_the_names_of_the_rules() -> None:
         (["no_such_engine"], "no file 'no_such_engine'"),
         (["--no_such_flag", _REFERENCE], "expected one of the flags --actions"),
         (["--actions=fast", _REFERENCE], "--actions: expected numbers"),
+        (["--actions=nan", _REFERENCE], "--actions: expected numbers"),
         (["--rule_secs", "0", _REFERENCE], "--rule_secs: expected whole seconds"),
         (["--filter=NoSuchRule", _REFERENCE], "--filter: expected a part of a rule's name, found 'NoSuchRule'"),
         (["--limit_flag"], "--limit_flag: expected"),

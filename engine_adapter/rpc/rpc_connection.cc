@@ -175,7 +175,8 @@ ErrorCode RpcConnection::Send(rpc::EnvelopeT envelope, bool to_slot) {
 absl::Status RpcConnection::TooLarge(rpc::MethodId method) const {
   return MakeError(
       ErrorCode::kMessageTooLarge,
-      absl::StrCat(NameOf(method), ": expected an answer of at most ",
+      absl::StrCat(NameOf(method),
+                   ": expected an answer whose envelope has at most ",
                    writer_->max_envelope_bytes(),
                    " bytes, found a larger one; ask for less"));
 }

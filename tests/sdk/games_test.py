@@ -127,7 +127,7 @@ def test_no_request_stops_the_game(game: Game) -> None:
         tandem.launch_engine(server=game.program, flags=game.flags) as engine,
         tandem.SharedMemoryClient(engine.name, timeout=60) as client,
     ):
-        for wind in (b"nan", b"inf", b"-inf"):
+        for wind in (b"nan", b"inf", b"-inf", b"", b"strong"):
             with pytest.raises(tandem.TandemError, match="finite"):
                 client.call("set_wind", wind)
         client.reset(seed=1, contract=SimulationContract(friction_range=(-3e38, 3e38)))

@@ -425,10 +425,11 @@ absl::Status RpcClient::Core::Ended(ErrorCode code) const {
                              "': the engine is gone; attach to the next"));
     case ErrorCode::kMessageTooLarge:
       return MakeError(
-          code, absl::StrCat("region '", side_->name(),
-                             "': expected a request of at most ",
-                             writer_.max_envelope_bytes(),
-                             " bytes, found a larger one; nothing was sent"));
+          code,
+          absl::StrCat("region '", side_->name(),
+                       "': expected a request whose envelope has at most ",
+                       writer_.max_envelope_bytes(),
+                       " bytes, found a larger one; nothing was sent"));
     case ErrorCode::kClientClosed:
       return MakeError(
           code, absl::StrCat("region '", side_->name(),

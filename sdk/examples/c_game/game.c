@@ -123,8 +123,10 @@ static void draw(tandem_engine* engine, uint64_t call,
 }
 
 static void call(tandem_engine* engine, const tandem_work* work) {
-  const float value = strtof((const char*)work->envelope, NULL);
-  if (!isfinite(value)) {
+  const char* const text = (const char*)work->envelope;
+  char* end = NULL;
+  const float value = strtof(text, &end);
+  if (end == text || !isfinite(value)) {
     tandem_engine_refuse(engine, work->call, TANDEM_INVALID_ARGUMENT,
                          "expected a finite number");
     return;

@@ -114,8 +114,12 @@ class CartGame final : public tandem::Server {
 
   std::vector<uint8_t> CallOwn(std::string_view /*set_wind*/,
                                std::span<const uint8_t> request) override {
-    const float wind = std::stof(std::string(request.begin(), request.end()));
-    if (!std::isfinite(wind)) throw std::domain_error("not finite");
+    const std::string text(request.begin(), request.end());
+    char* end = nullptr;
+    const float wind = std::strtof(text.c_str(), &end);
+    if (end == text.c_str() || !std::isfinite(wind)) {
+      throw std::domain_error("expected a finite number");
+    }
     wind_ = wind;
     return {'o', 'k'};
   }
