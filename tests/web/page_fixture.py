@@ -125,7 +125,7 @@ class Trainer:
       name: The region's name.
     """
 
-    def __init__(self, name: str, task: str = "HalfCheetah-v5", **options: Any) -> None:
+    def __init__(self, name: str, task: str | None = "HalfCheetah-v5", **options: Any) -> None:
         """Starts both. `options` are those of launch_engine."""
         options = {"num_envs": 4, "frames": (160, 120), "flags": ("--wait=block",), **options}
         self._engine = tandem.launch_engine(task, name=name, **options)

@@ -105,6 +105,29 @@ def test_full_size_has_plots_and_the_engines_panel(page: Page, trainer: Trainer)
     assert page.errors() == []
 
 
+def test_an_engine_of_the_sdk_is_shown(page: Page, tmp_path: Path) -> None:
+    """One in C#, sdk/csharp/testing/ServicesServer.cs: its images, and its services in the panel."""
+    server = tmp_path / "server"
+    library, program = Path("sdk/libtandem.so.1").absolute().parent, Path("sdk/csharp/Checks.exe").absolute()
+    server.write_text(
+        f"#!/bin/sh\nexport LD_LIBRARY_PATH='{library}' MONO_DISABLE_SHARED_AREA=1\nexec mono '{program}' Server \"$@\"\n",
+        encoding="utf-8",
+    )
+    server.chmod(0o755)
+    engine = Trainer(unique_name(), None, server=server)
+    try:
+        page.open_run(engine.name)
+        page.click("article .open")
+        wait_for(lambda: page.text("article .badge") == "LIVE", "a live image")
+        wait_for(lambda: "pid" in page.text("article.full .side"), "the engine's process")
+        side = page.text("article.full .side")
+        assert "Services" in side and all(name in side for name in ("camera", "telemetry", "own")), side
+        page.save("sdk")
+    finally:
+        engine.close()
+    assert page.errors() == []
+
+
 def test_shows_the_run_of_the_address(page: Page, trainer: Trainer, view: View) -> None:
     """At full size, without a click; the token is no longer in the address."""
     page.open(f"{view.address}&run={trainer.name}")
