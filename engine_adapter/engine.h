@@ -41,7 +41,8 @@
 namespace tandem {
 
 // Arrays in the memory of a GPU, which the host allocates and the engine
-// writes: observations, rewards and, if it has a size, images.
+// writes: observations, rewards and, if it has a size, images. Or images alone,
+// in memory that the engine has exported itself.
 struct GpuSchema {
   int cuda_device = 0;  // the number of the device
   // Whether the engine also writes the observations of the region. If not, the
@@ -49,6 +50,9 @@ struct GpuSchema {
   bool fills_cpu = true;
   uint32_t image_width = 0;  // pixels; 0: no images
   uint32_t image_height = 0;
+  // The memory of these images. The engine has waited for its GPU when a reset
+  // or a step is done. cuda_device and fills_cpu keep their defaults.
+  std::optional<GpuMemory> memory = {};
 };
 
 // The schema does not change while the engine exists.

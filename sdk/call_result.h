@@ -82,6 +82,8 @@ inline constexpr uint32_t kFirstBytes<tandem_services> = 192;
 template <>
 inline constexpr uint32_t kFirstBytes<tandem_gpu> = 24;
 template <>
+inline constexpr uint32_t kFirstBytes<tandem_gpu_memory> = 48;
+template <>
 inline constexpr uint32_t kFirstBytes<tandem_frames> = 32;
 template <>
 inline constexpr uint32_t kFirstBytes<tandem_server> = 56;

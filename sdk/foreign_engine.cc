@@ -75,6 +75,18 @@ absl::StatusOr<EngineHost::Options> HostOptions(
   return host;
 }
 
+absl::StatusOr<GpuMemory> MemoryOf(const tandem_gpu_memory& given) {
+  tandem_gpu_memory memory;
+  TANDEM_RETURN_IF_ERROR(ReadStruct(&given, "options->gpu->memory", &memory));
+  GpuMemory read = {.fd = memory.fd,
+                    .bytes = memory.bytes,
+                    .offset = memory.offset,
+                    .channels = memory.channels,
+                    .dedicated = memory.dedicated != 0};
+  std::ranges::copy(memory.device_uuid, read.device_uuid.begin());
+  return read;
+}
+
 absl::Status CheckStepSecs(double secs) {
   if (secs >= 0 && std::isfinite(secs)) return absl::OkStatus();
   return MakeError(
@@ -124,6 +136,9 @@ absl::StatusOr<std::unique_ptr<ForeignEngine>> ForeignEngine::Make(
                            .fills_cpu = gpu.gpu_only == 0,
                            .image_width = gpu.image_width,
                            .image_height = gpu.image_height};
+    if (gpu.memory != nullptr) {
+      TANDEM_ASSIGN_OR_RETURN(schema.gpu->memory, MemoryOf(*gpu.memory));
+    }
   }
   auto engine = absl::WrapUnique(
       new ForeignEngine(options, callbacks, std::move(schema)));
@@ -168,9 +183,12 @@ absl::StatusOr<const NamedArrays*> ForeignEngine::gpu_arrays() const {
   if (host_->gpu() != nullptr) return &gpu_arrays_;
   return MakeError(
       ErrorCode::kUnsupported,
-      schema_.gpu ? "expected arrays on the GPU, found no driver; the engine's "
-                    "log has the reason"
-                  : "expected an engine with options->gpu, found one without");
+      !schema_.gpu ? "expected an engine with options->gpu, found one without"
+      : schema_.gpu->memory
+          ? "expected arrays on the GPU, found options->gpu->memory, which the "
+            "program has made itself"
+          : "expected arrays on the GPU, found no driver; the engine's log has "
+            "the reason");
 }
 
 void ForeignEngine::SetHost(EngineHost* host) {

@@ -42,7 +42,7 @@ extern "C" {
 /* --- Versions and errors -------------------------------------------------- */
 
 #define TANDEM_ABI_MAJOR 1
-#define TANDEM_ABI_MINOR 3
+#define TANDEM_ABI_MINOR 4
 
 /* Numbers of Tandem's errors; a released number keeps its meaning. */
 typedef int32_t tandem_code;
@@ -390,6 +390,24 @@ typedef struct tandem_services {
   uint32_t reserved_3;
 } tandem_services;
 
+/* Since 1.4. Memory of a GPU that the program has exported itself, such as with
+   Vulkan, for images: uint8[num_envs, image_height, image_width, channels],
+   linear, rows from the top, without gaps. The program writes them with each
+   reset and step, and waits for its GPU (a fence) before the work is done. The
+   library neither allocates nor loads a driver. Clients take the descriptor
+   from this process: docs/gpu.md says what may forbid it. */
+typedef struct tandem_gpu_memory {
+  uint32_t struct_size;
+  /* Of vkGetMemoryFdKHR, with the handle type OPAQUE_FD. The program keeps it
+     open until tandem_engine_destroy. */
+  int32_t fd;
+  uint64_t bytes;          /* of the allocation, VkMemoryAllocateInfo's */
+  uint64_t offset;         /* of the images in it; a multiple of 256 */
+  uint32_t channels;       /* 3: RGB; 4: RGBA */
+  uint32_t dedicated;      /* 1: with VkMemoryDedicatedAllocateInfo; else 0 */
+  uint8_t device_uuid[16]; /* VkPhysicalDeviceIDProperties' deviceUUID */
+} tandem_gpu_memory;
+
 /* Since 1.3. Arrays in the memory of a GPU, which the engine writes. */
 typedef struct tandem_gpu {
   uint32_t struct_size;
@@ -400,6 +418,10 @@ typedef struct tandem_gpu {
   uint32_t image_width; /* pixels; 0: no images on the GPU */
   uint32_t image_height;
   uint32_t reserved;
+  /* Since 1.4. NULL: the library allocates the arrays. Otherwise images alone
+     are on the GPU, in this memory: cuda_device and gpu_only are 0, and
+     tandem_engine_gpu_array finds no arrays. */
+  const tandem_gpu_memory* memory;
 } tandem_gpu;
 
 /* Since 1.3. The size and rate of frames for viewers. */
@@ -478,8 +500,8 @@ TANDEM_API tandem_code tandem_engine_array(tandem_engine* engine,
 
 /* Since 1.3. Finds an array on the GPU: "obs", "rewards", "images", or a
    field's name; `data` is its address on the device. `index` has no meaning. As
-   tandem_engine_array. TANDEM_UNSUPPORTED: the engine has none, or the driver
-   is missing: the text says so. */
+   tandem_engine_array. TANDEM_UNSUPPORTED: the library has made none, or the
+   driver is missing: the text says so. */
 TANDEM_API tandem_code tandem_engine_gpu_array(tandem_engine* engine,
                                                const char* name,
                                                tandem_array* array);

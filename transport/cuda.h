@@ -30,6 +30,7 @@ using CudaPointer = unsigned long long;  // in the memory of a device
 using CudaContext = struct CudaContextOf*;
 using CudaStream = struct CudaStreamOf*;
 using CudaEvent = struct CudaEventOf*;
+using CudaExternalMemory = struct CudaExternalMemoryOf*;
 
 // Streams that are no handles: the two kinds of default stream.
 inline CudaStream CudaStreamOfNumber(uintptr_t number) {

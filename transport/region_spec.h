@@ -40,6 +40,18 @@ struct GpuSpec {
   std::vector<FieldRecord> arrays = {};
 };
 
+// Memory of a GPU that an engine has exported itself, such as with Vulkan, with
+// an image of each environment: uint8[num_envs, height, width, channels], rows
+// from the top, without gaps.
+struct GpuMemory {
+  int fd = -1;             // an opaque descriptor of the allocation
+  uint64_t bytes = 0;      // of the allocation
+  uint64_t offset = 0;     // of the images in it; a multiple of 256
+  uint32_t channels = 4;   // 3: RGB, 4: RGBA
+  bool dedicated = false;  // as Vulkan's VkMemoryDedicatedAllocateInfo
+  std::array<uint8_t, 16> device_uuid = {};
+};
+
 // Images that are part of each environment's observation: RGB, a byte each.
 struct ImageSize {
   static constexpr uint32_t kChannels = 3;

@@ -407,7 +407,7 @@ class SharedMemoryClient(ClosesOnExit, NotPicklable, EngineServices, StepMethod)
 
         Raises:
           Unsupported: The engine has no arrays on a GPU, or is in this process.
-          AccessDenied: The engine belongs to another user.
+          AccessDenied: The engine belongs to another user, or the system forbids to take its descriptor.
           GpuDriverMissing, GpuDriverTooOld: This process has no CUDA driver that can open them.
           GpuOtherDevice: They are on a device that this process does not see.
           GpuOtherContext: Another context than the device's primary one is current.
@@ -430,7 +430,7 @@ class SharedMemoryClient(ClosesOnExit, NotPicklable, EngineServices, StepMethod)
 
     @property
     def images_cuda(self) -> CudaArray:
-        """Images on the engine's GPU, uint8[num_envs, height, width, 3], RGB; as `obs_cuda`."""
+        """Images on the engine's GPU, uint8[num_envs, height, width, 3 or 4], RGB or RGBA; as `obs_cuda`."""
         return self._cuda_array("images")
 
     def _cuda_array(self, role: str) -> CudaArray:

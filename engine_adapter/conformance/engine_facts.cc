@@ -156,7 +156,8 @@ absl::Status EngineFacts::Probe() {
       ", actions ", Describe(arrays, FieldRole::kAction));
   Mutable().own_images = !arrays.images.empty();
   Set(Capability::kFields, !arrays.fields.empty());
-  Set(Capability::kGpu, HasGpuArrays(plan));
+  // Memory that the engine has exported itself has no observations.
+  Set(Capability::kGpu, GpuPathText(plan) == "CUDA IPC");
   Set(Capability::kHostObservations,
       !HasGpuArrays(plan) || (plan.gpu_flags & kGpuFillsCpu) != 0);
   TANDEM_RETURN_IF_ERROR(ProbeMethods(&engine));

@@ -13,6 +13,13 @@ absl::StatusOr<std::shared_ptr<ExportedArrays>> MakeGpuArrays(
   std::shared_ptr<ExportedArrays> none;
   if (!schema.gpu) return none;
   const GpuSchema& gpu = *schema.gpu;
+  if (gpu.memory) {
+    if (gpu.cuda_device == 0 && gpu.fills_cpu) return none;
+    return MakeError(ErrorCode::kInvalidArgument,
+                     "an engine with GPU memory of its own: expected "
+                     "cuda_device 0 and observations in the region, found "
+                     "another device or gpu_only");
+  }
   TANDEM_ASSIGN_OR_RETURN(const CudaSetting setting, ReadCudaSetting());
   auto made = ExportedArrays::Make(
       gpu.cuda_device,
@@ -29,6 +36,10 @@ absl::StatusOr<std::shared_ptr<ExportedArrays>> MakeGpuArrays(
 }
 
 GpuSpec GpuSpecOf(const ExportedArrays* gpu, const EngineSchema& schema) {
+  if (schema.gpu && schema.gpu->memory) {
+    return GpuSpecOf(*schema.gpu->memory, schema.gpu->image_width,
+                     schema.gpu->image_height);
+  }
   if (gpu == nullptr) return {};
   GpuSpec spec = gpu->spec();
   spec.fills_cpu = schema.gpu->fills_cpu;

@@ -20,9 +20,10 @@
 
 namespace tandem {
 
-// Returns nullptr if the engine wants no arrays on a GPU, or can do without the
-// driver that is missing, which `log` reports (it may be empty). Errors: those
-// of ExportedArrays::Make.
+// Returns nullptr if the engine wants no arrays on a GPU, has memory of its
+// own, or can do without the driver that is missing, which `log` reports (it
+// may be empty). Errors: those of ExportedArrays::Make; kInvalidArgument:
+// members that memory of its own excludes.
 absl::StatusOr<std::shared_ptr<ExportedArrays>> MakeGpuArrays(
     const EngineSchema& schema,
     const std::function<void(absl::string_view)>& log);

@@ -81,7 +81,8 @@ TEST(Goldens, HeadersWithMoreFeaturesAreByteForByteTheSame) {
       {"lrbc_v1_image_slots.bin", SampleImageSlotsHeader()},
       {"lrbc_v1_fields.bin", SampleFieldsHeader()},
       {"lrbc_v1_workers.bin", SampleWorkersHeader()},
-      {"lrbc_v1_gpu.bin", SampleGpuHeader()}};
+      {"lrbc_v1_gpu.bin", SampleGpuHeader()},
+      {"lrbc_v1_gpu_memory.bin", SampleGpuMemoryHeader()}};
   for (const auto& [name, header] : kMore) {
     const char* bytes = reinterpret_cast<const char*>(&header);
     EXPECT_EQ(std::string(bytes, sizeof(header)), Golden(name)) << kNext;
@@ -141,6 +142,7 @@ TEST(Listing, CoversEveryByteOnce) {
   ExpectCovers(AttendantSlotRows(), 0, sizeof(AttendantSlot));
   ExpectCovers(ImageSlotRows(), 0, sizeof(ImageSlot));
   ExpectCovers(FieldRecordRows(), 0, sizeof(FieldRecord));
+  ExpectCovers(GpuFileHandleRows(), 0, sizeof(GpuFileHandle));
   ExpectCovers(WorkersHeaderRows(), 0, sizeof(WorkersHeader));
   ExpectCovers(WorkerSlotRows(), 0, sizeof(WorkerSlot));
   ExpectCovers(RingHeaderRows(), 0, sizeof(RingHeader));

@@ -319,6 +319,27 @@ def test_a_region_with_arrays_on_a_gpu_differs_in_the_listed_fields() -> None:
     assert all(header[at] == before[at] for at in range(4096) if at not in differ)
 
 
+def test_a_region_with_memory_of_the_engines_own_differs_in_the_listed_fields() -> None:
+    """The differences from a region with workers: handles, device number, offset, and the table of images alone."""
+    before = (GOLDENS / "lrbc_v1_workers.bin").read_bytes()
+    header = (GOLDENS / "lrbc_v1_gpu_memory.bin").read_bytes()
+    assert struct.unpack_from("<II56s", header, 476) == (41, 1, bytes(56))
+    assert (header[473], header[540:544], header[768:832]) == (2, bytes(4), bytes(64))
+    (table,) = struct.unpack_from("<Q", before, 640)
+    offset, count, flags, checksum = struct.unpack_from("<QIII", header, 968)
+    assert (offset, count, flags, struct.unpack_from("<Q", header, 752)[0]) == (table, 1, 1, 768)
+    assert checksum == zlib.crc32(record(768, 8, 2, (36, 48, 4)), zlib.crc32(header[968:984]))
+    differ = (
+        *range(476, 544),
+        *range(640, 656),
+        *range(752, 760),
+        *range(768, 832),
+        *range(896, 900),
+        *range(968, 988),
+    )
+    assert all(header[at] == before[at] for at in range(4096) if at not in differ)
+
+
 def test_the_workers_section_has_its_promised_fields() -> None:
     """The fields of the section's header and of a slot, by their offsets in each."""
     assert len(WORKERS_HEAD) == 1024

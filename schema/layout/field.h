@@ -44,8 +44,9 @@ enum class FieldRole : uint8_t {
   // Writer engine, of an episode in the step that ends it; where dones is 1.
   kEpisodeReturn = 6,  // the sum of its rewards
   kEpisodeLength = 7,  // the number of its steps
-  // Writer engine, with obs: RGB images of the environments. Only in the table
-  // of arrays on a GPU.
+  // Writer engine, with obs: images of the environments, RGB; in memory that
+  // the engine has exported itself also RGBA. Only in the table of arrays on a
+  // GPU.
   kImages = 8,
 };
 

@@ -143,8 +143,25 @@ inline constexpr uint32_t kGpuArraysCrcRanges[][2] = {{968, 16}};
 enum class GpuMode : uint8_t {
   kCpu = 0,             // in the region only
   kCudaIpc = 1,         // the handles are CUipcMemHandle and CUipcEventHandle
-  kVulkanExternal = 2,  // a file descriptor of the allocation
+  kVulkanExternal = 2,  // observations; images also in memory that the engine
+                        // has exported itself: a GpuFileHandle, no event
 };
+
+// The bytes of gpu_obs_handle with kVulkanExternal: the opaque descriptor of
+// the allocation, in the engine's process (server_pid).
+struct GpuFileHandle {
+  uint32_t fd;     // its number, below 2^31
+  uint32_t flags;  // kGpuDedicated
+  uint8_t reserved_8[56];
+};
+inline constexpr uint32_t kGpuDedicated = 1;  // a dedicated allocation
+
+static_assert(offsetof(GpuFileHandle, fd) == 0);
+static_assert(offsetof(GpuFileHandle, flags) == 4);
+static_assert(sizeof(GpuFileHandle) == 64);
+static_assert(alignof(GpuFileHandle) == 4);
+static_assert(std::is_trivially_copyable_v<GpuFileHandle>);
+static_assert(std::is_standard_layout_v<GpuFileHandle>);
 
 // Bits of gpu_flags.
 inline constexpr uint32_t kGpuFillsCpu = 1;  // obs, final_obs and images of the
@@ -200,7 +217,7 @@ struct LrbcHeader {
   uint8_t gpu_available;
   uint8_t gpu_obs_mode;  // a GpuMode
   uint8_t reserved_474[2];
-  uint8_t gpu_obs_handle[64];
+  uint8_t gpu_obs_handle[64];  // of the allocation, by gpu_obs_mode
   uint32_t gpu_device_id;
   uint8_t reserved_544[96];
 
@@ -222,8 +239,10 @@ struct LrbcHeader {
   uint64_t flan_offset;  // FlanHeader, then its slots (flan.h); 0: none
   uint64_t flan_size;    // bytes
   uint8_t gpu_device_uuid[16];
-  uint64_t gpu_alloc_offset;  // of the observations in the shared allocation
-  uint64_t gpu_alloc_size;    // bytes
+  // In the shared allocation: of the observations; kVulkanExternal: of the
+  // images.
+  uint64_t gpu_alloc_offset;
+  uint64_t gpu_alloc_size;  // bytes
   uint8_t gpu_event_handle[64];
   char task[64];  // the task's name, NUL-terminated
   // CRC-32 (IEEE 802.3, as zlib's crc32) of the constant bytes,

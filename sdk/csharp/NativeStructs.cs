@@ -164,9 +164,19 @@ namespace Tandem
         public uint own_method_count, reserved_3;
     }
 
-    internal struct tandem_gpu
+    internal unsafe struct tandem_gpu_memory
+    {
+        public uint struct_size;
+        public int fd;
+        public ulong bytes, offset;
+        public uint channels, dedicated;
+        public fixed byte device_uuid[16];
+    }
+
+    internal unsafe struct tandem_gpu
     {
         public uint struct_size, cuda_device, gpu_only, image_width, image_height, reserved;
+        public tandem_gpu_memory* memory;
     }
 
     internal unsafe struct tandem_frames

@@ -31,6 +31,27 @@ static_assert(sizeof(CudaUuid) == 16 && std::is_trivial_v<CudaUuid>);
 static_assert(sizeof(CudaMemoryHandle) == 64);
 static_assert(sizeof(CudaEventHandle) == 64);
 
+// CUDA_EXTERNAL_MEMORY_HANDLE_DESC, and CUDA_EXTERNAL_MEMORY_BUFFER_DESC.
+struct CudaMemoryDesc {
+  int type;  // kCudaOpaqueFd
+  int padding_4;
+  int fd;  // of a union of 16 bytes
+  int padding_12[3];
+  unsigned long long bytes;
+  unsigned flags;  // kCudaDedicated
+  unsigned reserved[16];
+};
+struct CudaBufferDesc {
+  unsigned long long offset;
+  unsigned long long bytes;
+  unsigned flags;
+  unsigned reserved[16];
+};
+static_assert(offsetof(CudaMemoryDesc, fd) == 8);
+static_assert(offsetof(CudaMemoryDesc, bytes) == 24);
+static_assert(sizeof(CudaMemoryDesc) == 104);
+static_assert(sizeof(CudaBufferDesc) == 88);
+
 // Results that mean more than "failed".
 inline constexpr CudaResult kCudaSuccess = 0;
 inline constexpr CudaResult kCudaInvalidValue = 1;
@@ -47,6 +68,8 @@ inline constexpr unsigned kCudaEventDisableTiming = 2;
 inline constexpr unsigned kCudaEventInterprocess = 4;
 inline constexpr unsigned kCudaStreamNonBlocking = 1;
 inline constexpr unsigned kCudaHostRegisterPortable = 1;
+inline constexpr int kCudaOpaqueFd = 1;
+inline constexpr unsigned kCudaDedicated = 1;
 
 // A member of CudaFunctions, the name in the library, the parameters. Each
 // returns a CudaResult.
@@ -86,6 +109,12 @@ inline constexpr unsigned kCudaHostRegisterPortable = 1;
   ROW(IpcOpenMemory, cuIpcOpenMemHandle_v2,                                    \
       (CudaPointer * pointer, CudaMemoryHandle handle, unsigned flags))        \
   ROW(IpcCloseMemory, cuIpcCloseMemHandle, (CudaPointer pointer))              \
+  ROW(ImportMemory, cuImportExternalMemory,                                    \
+      (CudaExternalMemory * memory, const CudaMemoryDesc* desc))               \
+  ROW(GetMappedBuffer, cuExternalMemoryGetMappedBuffer,                        \
+      (CudaPointer * pointer, CudaExternalMemory memory,                       \
+       const CudaBufferDesc* desc))                                            \
+  ROW(DestroyMemory, cuDestroyExternalMemory, (CudaExternalMemory memory))     \
   ROW(IpcGetEvent, cuIpcGetEventHandle,                                        \
       (CudaEventHandle * handle, CudaEvent event))                             \
   ROW(IpcOpenEvent, cuIpcOpenEventHandle,                                      \

@@ -1,9 +1,12 @@
 #include "transport/imported_arrays.h"
 
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstring>
+#include <fstream>
 #include <string>
 #include <utility>
 
@@ -11,6 +14,7 @@
 #include "absl/strings/string_view.h"
 #include "base/error.h"
 #include "base/os/current_user.h"
+#include "base/os/unique_fd.h"
 #include "transport/client_side.h"
 #include "transport/gpu/cuda_driver.h"
 #include "transport/gpu/cuda_prototypes.h"
@@ -19,6 +23,12 @@
 
 namespace tandem {
 namespace {
+
+// Whether the engine has exported the memory itself. Otherwise CUDA IPC does:
+// the region's checks allow no other mode.
+bool IsEnginesOwn(const LrbcHeader& plan) {
+  return plan.gpu_obs_mode == static_cast<uint8_t>(GpuMode::kVulkanExternal);
+}
 
 absl::Status CheckImportable(const AttachedRegion& region,
                              absl::string_view name) {
@@ -30,17 +40,9 @@ absl::Status CheckImportable(const AttachedRegion& region,
                                   "found one without; use obs, or "
                                   "tandem.torch, which copies"));
   }
-  if (plan.gpu_obs_mode != static_cast<uint8_t>(GpuMode::kCudaIpc)) {
-    return MakeError(ErrorCode::kUnsupported,
-                     absl::StrCat("region '", name,
-                                  "': expected gpu_obs_mode 1 (CUDA IPC), "
-                                  "found ",
-                                  uint32_t{plan.gpu_obs_mode},
-                                  "; this version has no other mode"));
-  }
   // relaxed: a private copy.
-  if (plan.server_pid.load(std::memory_order_relaxed) ==
-      static_cast<uint32_t>(getpid())) {
+  if (!IsEnginesOwn(plan) && plan.server_pid.load(std::memory_order_relaxed) ==
+                                 static_cast<uint32_t>(getpid())) {
     return MakeError(ErrorCode::kUnsupported,
                      absl::StrCat("region '", name,
                                   "': expected an engine in another process, "
@@ -53,7 +55,7 @@ absl::Status CheckImportable(const AttachedRegion& region,
         absl::StrCat("region '", name,
                      "': expected an engine of this user (uid ", geteuid(),
                      "), found ", DescribeUser(region.owner()),
-                     "; CUDA IPC needs the same user. Use obs, "
+                     "; memory of a GPU needs the same user. Use obs, "
                      "which a group may share"));
   }
   return absl::OkStatus();
@@ -74,6 +76,60 @@ absl::Status OpenError(const CudaDriver& driver, CudaResult result,
                    "; start the engine again and call reconnect"));
 }
 
+// What forbids a process the descriptors of another one of the same user, and
+// the next step.
+std::string ForbiddenBy() {
+  int scope = 0;
+  std::ifstream("/proc/sys/kernel/yama/ptrace_scope") >> scope;
+  if (scope == 0) {
+    return "the engine's protection (PR_SET_DUMPABLE, capabilities), or a "
+           "container's seccomp profile; run the container with "
+           "--cap-add=SYS_PTRACE";
+  }
+  return absl::StrCat(
+      "Yama (kernel.yama.ptrace_scope is ", scope, "); ",
+      scope > 1 ? "set it to 1 or 0"
+                : "start the engine from this process, as tandem.launch_engine "
+                  "does, or let the engine call prctl(PR_SET_PTRACER, "
+                  "PR_SET_PTRACER_ANY), or set it to 0");
+}
+
+// Duplicates the descriptor `number` of the engine's process into this one.
+absl::StatusOr<UniqueFd> TakeDescriptor(const AttachedRegion& region,
+                                        uint32_t number,
+                                        absl::string_view name) {
+  // relaxed: a private copy.
+  const uint32_t pid = region.plan().server_pid.load(std::memory_order_relaxed);
+  const UniqueFd engine(static_cast<int>(syscall(SYS_pidfd_open, pid, 0)));
+  UniqueFd taken;
+  if (engine.valid()) {
+    taken = UniqueFd(
+        static_cast<int>(syscall(SYS_pidfd_getfd, engine.get(), number, 0)));
+  }
+  const int error = errno;
+  // An engine that lives now had this id all the time.
+  const bool alive = region.EngineAlive();
+  if (alive && taken.valid()) return taken;
+  ErrorCode code = ErrorCode::kUnsupported;
+  std::string found = "a system without pidfd_getfd; use Linux 5.6 or newer";
+  if (!alive || error == EBADF) {
+    code = ErrorCode::kGpuStaleHandle;
+    found = absl::StrCat(alive ? "it closed" : "the engine gone",
+                         "; start the engine again and call reconnect");
+  } else if (error == EPERM) {
+    code = ErrorCode::kAccessDenied;
+    found = absl::StrCat("it forbidden by ", ForbiddenBy());
+  } else if (error == ESRCH) {
+    found = "no such process here; start both in one PID namespace";
+  } else if (error != ENOSYS) {
+    return MakeSystemError("pidfd_getfd", name, error);
+  }
+  return MakeError(
+      code,
+      absl::StrCat("region '", name, "': expected the descriptor ", number,
+                   " of the engine's process ", pid, ", found ", found));
+}
+
 }  // namespace
 
 absl::StatusOr<std::shared_ptr<ImportedArrays>> ImportedArrays::Open(
@@ -90,19 +146,23 @@ absl::StatusOr<std::shared_ptr<ImportedArrays>> ImportedArrays::Open(
   const CurrentContext current(*context);
   TANDEM_RETURN_IF_ERROR(current.status());
   const CudaFunctions& cuda = context->cuda();
+  // Its destructor closes what was opened.
+  std::shared_ptr<ImportedArrays> opened(new ImportedArrays(
+      std::move(context), region.gpu_arrays(), plan.num_envs));
+  if (IsEnginesOwn(plan)) {
+    TANDEM_RETURN_IF_ERROR(opened->ImportMemory(region, name));
+    return opened;
+  }
 
   CudaMemoryHandle memory;
   CudaEventHandle event;
   std::memcpy(memory.bytes, plan.gpu_obs_handle, sizeof(memory.bytes));
   std::memcpy(event.bytes, plan.gpu_event_handle, sizeof(event.bytes));
-  CudaPointer base = 0;
-  CudaResult result = cuda.IpcOpenMemory(&base, memory, kCudaIpcLazyPeerAccess);
+  CudaResult result =
+      cuda.IpcOpenMemory(&opened->base_, memory, kCudaIpcLazyPeerAccess);
   if (result != kCudaSuccess) {
     return OpenError(*driver, result, "cuIpcOpenMemHandle", name);
   }
-  // From here on the destructor closes what was opened.
-  std::shared_ptr<ImportedArrays> opened(new ImportedArrays(
-      std::move(context), region.gpu_arrays(), plan.num_envs, base));
   result = cuda.IpcOpenEvent(&opened->event_, event);
   if (result != kCudaSuccess) {
     return OpenError(*driver, result, "cuIpcOpenEventHandle", name);
@@ -110,21 +170,57 @@ absl::StatusOr<std::shared_ptr<ImportedArrays>> ImportedArrays::Open(
   return opened;
 }
 
+absl::Status ImportedArrays::ImportMemory(const AttachedRegion& region,
+                                          absl::string_view name) {
+  const LrbcHeader& plan = region.plan();
+  GpuFileHandle handle;
+  std::memcpy(&handle, plan.gpu_obs_handle, sizeof(handle));
+  TANDEM_ASSIGN_OR_RETURN(UniqueFd fd, TakeDescriptor(region, handle.fd, name));
+  CudaMemoryDesc memory = {};
+  memory.type = kCudaOpaqueFd;
+  memory.fd = fd.get();
+  memory.bytes = plan.gpu_alloc_size;
+  memory.flags = (handle.flags & kGpuDedicated) != 0 ? kCudaDedicated : 0;
+  absl::string_view call = "cuImportExternalMemory";
+  CudaResult result = context_->cuda().ImportMemory(&external_, &memory);
+  if (result == kCudaSuccess) {
+    (void)fd.release();  // the driver owns it
+    CudaBufferDesc all = {};
+    all.bytes = plan.gpu_alloc_size;
+    call = "cuExternalMemoryGetMappedBuffer";
+    result = context_->cuda().GetMappedBuffer(&base_, external_, &all);
+  }
+  if (result == kCudaSuccess) return absl::OkStatus();
+  return MakeError(
+      ErrorCode::kGpuFailed,
+      absl::StrCat("region '", name, "': ", call, " of ", memory.bytes,
+                   " bytes: expected success, found ",
+                   context_->driver().NameOf(result),
+                   "; check the memory's fd, bytes and `dedicated`"));
+}
+
 ImportedArrays::~ImportedArrays() {
   if (CudaBelongsToParent()) return;
   const CurrentContext current(*context_);
   if (!current.status().ok()) return;
   if (event_ != nullptr) (void)context_->cuda().EventDestroy(event_);
-  (void)context_->cuda().IpcCloseMemory(base_);
+  if (external_ == nullptr) {
+    if (base_ != 0) (void)context_->cuda().IpcCloseMemory(base_);
+    return;
+  }
+  if (base_ != 0) (void)context_->cuda().MemFree(base_);
+  (void)context_->cuda().DestroyMemory(external_);
 }
 
 absl::Status ImportedArrays::WaitOn(CudaStream stream) {
   TANDEM_RETURN_IF_ERROR(context_->CheckCaller());
   const CurrentContext current(*context_);
   TANDEM_RETURN_IF_ERROR(current.status());
-  TANDEM_RETURN_IF_ERROR(context_->driver().Check(
-      context_->cuda().StreamWaitEvent(stream, event_, 0),
-      "cuStreamWaitEvent"));
+  if (event_ != nullptr) {
+    TANDEM_RETURN_IF_ERROR(context_->driver().Check(
+        context_->cuda().StreamWaitEvent(stream, event_, 0),
+        "cuStreamWaitEvent"));
+  }
   if (std::ranges::find(readers_, stream) == readers_.end()) {
     readers_.push_back(stream);
   }

@@ -1,7 +1,10 @@
 #include "transport/memory/gpu_plan.h"
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
+#include <cstdint>
+#include <cstring>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -13,9 +16,14 @@ namespace {
 
 constexpr size_t kMostGpuProblems = 16;
 constexpr uint32_t kRgb = 3;
+constexpr uint32_t kRgba = 4;
 
 uint64_t AlignGpu(uint64_t value) {
   return (value + kGpuAlignment - 1) & ~(kGpuAlignment - 1);
+}
+
+GpuMode ModeOf(const LrbcHeader& header) {
+  return static_cast<GpuMode>(header.gpu_obs_mode);
 }
 
 bool IsOfGpu(FieldRole role) {
@@ -34,12 +42,15 @@ std::string RoleProblem(const LrbcHeader& header, const FieldRecord& record,
                     "other values");
   }
   if (record.role == FieldRole::kImages) {
+    const bool rgba_too = ModeOf(header) == GpuMode::kVulkanExternal;
     if (record.type == FieldType::kUint8 && record.dims == 3 &&
-        record.shape[2] == kRgb && !has_path) {
+        (record.shape[2] == kRgb || (rgba_too && record.shape[2] == kRgba)) &&
+        !has_path) {
       return "";
     }
-    return Mismatch(std::string(name),
-                    "with uint8[height, width, 3] and no path", "other values");
+    return Mismatch(
+        name, "with uint8[height, width, 3 (or 4 with mode 2)] and no path",
+        "other values");
   }
   if (header.obs_size == 0) return "";
   if (record.type == FieldType::kFloat32 && record.dims == 1 &&
@@ -74,6 +85,21 @@ std::string GpuProblemOf(const LrbcHeader& header, const FieldRecord& record,
                                " inside the allocation's ",
                                header.gpu_alloc_size, " bytes"),
                   absl::StrCat("offset ", record.offset));
+}
+
+// Of a region whose engine has exported the memory itself.
+std::string MemoryProblem(const LrbcHeader& header,
+                          std::span<const FieldRecord> arrays) {
+  GpuFileHandle handle;
+  std::memcpy(&handle, header.gpu_obs_handle, sizeof(handle));
+  if (handle.fd > INT32_MAX || (handle.flags & ~kGpuDedicated) != 0) {
+    return Mismatch(
+        "gpu_obs_handle", "a descriptor's number, and flags 0 or 1",
+        absl::StrCat(static_cast<int32_t>(handle.fd), " and ", handle.flags));
+  }
+  if (arrays.size() == 1 && arrays[0].role == FieldRole::kImages) return "";
+  return Mismatch("GPU arrays with gpu_obs_mode 2", "images alone",
+                  absl::StrCat(arrays.size(), " arrays"));
 }
 
 // Whether an array of this role has the record's path and values.
@@ -130,6 +156,26 @@ uint64_t GpuBytes(std::span<const FieldRecord> arrays, uint32_t num_envs) {
   return end;
 }
 
+GpuSpec GpuSpecOf(const GpuMemory& memory, uint32_t image_width,
+                  uint32_t image_height) {
+  FieldRecord images = {};
+  images.offset = memory.offset;
+  images.role = FieldRole::kImages;
+  images.type = FieldType::kUint8;
+  images.dims = 3;
+  std::ranges::copy(std::array{image_height, image_width, memory.channels},
+                    images.shape);
+  GpuSpec spec = {.mode = GpuMode::kVulkanExternal,
+                  .device_uuid = memory.device_uuid,
+                  .alloc_bytes = memory.bytes,
+                  .arrays = {images}};
+  const GpuFileHandle handle = {.fd = static_cast<uint32_t>(memory.fd),
+                                .flags = memory.dedicated ? kGpuDedicated : 0,
+                                .reserved_8 = {}};
+  std::memcpy(spec.memory_handle.data(), &handle, sizeof(handle));
+  return spec;
+}
+
 void CheckGpuArrays(const LrbcHeader& header,
                     std::span<const FieldRecord> arrays,
                     std::vector<std::string>* problems) {
@@ -140,13 +186,14 @@ void CheckGpuArrays(const LrbcHeader& header,
     }
   };
   const size_t before = problems->size();
-  const auto mode = static_cast<GpuMode>(header.gpu_obs_mode);
+  const GpuMode mode = ModeOf(header);
   if (header.gpu_available != 1 ||
       (mode != GpuMode::kCudaIpc && mode != GpuMode::kVulkanExternal)) {
     add(Mismatch("gpu_obs_mode with GPU arrays", "1 or 2, and gpu_available 1",
                  absl::StrCat(uint32_t{header.gpu_obs_mode}, " and ",
                               uint32_t{header.gpu_available})));
   }
+  if (mode == GpuMode::kVulkanExternal) add(MemoryProblem(header, arrays));
   for (size_t i = 0; i < arrays.size(); ++i) {
     add(GpuProblemOf(header, arrays[i], i));
   }
@@ -174,9 +221,11 @@ void CheckGpuArrays(const LrbcHeader& header,
                  absl::StrCat("offset ", sorted[i]->offset, " inside it")));
   }
   const auto first =
-      std::ranges::find(arrays, FieldRole::kObs, &FieldRecord::role);
+      std::ranges::find(arrays, MainGpuRole(mode), &FieldRecord::role);
   if (first == arrays.end() || first->offset != header.gpu_alloc_offset) {
-    add(Mismatch("gpu_alloc_offset", "the offset of the first observation",
+    add(Mismatch("gpu_alloc_offset",
+                 absl::StrCat("the offset of the first array ",
+                              NameOf(MainGpuRole(mode))),
                  absl::StrCat(header.gpu_alloc_offset)));
   }
 }

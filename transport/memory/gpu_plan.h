@@ -43,9 +43,20 @@ std::vector<FieldRecord> PlanGpuArrays(uint32_t num_envs, uint32_t obs_size,
 // The bytes of an allocation with all of them.
 uint64_t GpuBytes(std::span<const FieldRecord> arrays, uint32_t num_envs);
 
+// What an engine with memory of its own exports.
+GpuSpec GpuSpecOf(const GpuMemory& memory, uint32_t image_width,
+                  uint32_t image_height);
+
+// The role of the array at gpu_alloc_offset: each table has one.
+inline FieldRole MainGpuRole(GpuMode mode) {
+  return mode == GpuMode::kVulkanExternal ? FieldRole::kImages
+                                          : FieldRole::kObs;
+}
+
 // Checks a copy of the table and the header's members, for any bytes: each
 // record alone, that each array is inside the allocation and overlaps no other,
-// and a final observation for each observation. Appends sentences, at most 16.
+// and a final observation for each observation; with kVulkanExternal images
+// alone, and a valid GpuFileHandle. Appends sentences, at most 16.
 void CheckGpuArrays(const LrbcHeader& header,
                     std::span<const FieldRecord> arrays,
                     std::vector<std::string>* problems);

@@ -93,14 +93,46 @@ TEST(GpuPlan, TheGoldenPassesTheClientsChecks) {
           .ok());
 }
 
+RegionSpec MemoryRegion(uint32_t channels = 4) {
+  RegionSpec spec = GpuRegion();
+  spec.gpu = GpuSpecOf(
+      {.fd = 7, .bytes = 1 << 20, .offset = 768, .channels = channels}, 4, 2);
+  return spec;
+}
+
+TEST(GpuPlan, ImagesInMemoryOfTheEnginesOwnPassTheChecks) {
+  EXPECT_TRUE(PlanRegion(MemoryRegion(3), 1).ok());
+  EXPECT_TRUE(PlanRegion(MemoryRegion(4), 1).ok());
+  const LrbcHeader golden = SampleGpuMemoryHeader();
+  EXPECT_TRUE(CheckHeader(golden, golden.region_size,
+                          {.gpu_arrays = SampleGpuMemoryArrays()})
+                  .ok());
+}
+
+using Header = LrbcHeader*;
+using Arrays = std::vector<FieldRecord>*;
 struct Fault {
   std::string fact;  // of the client's error
-  std::function<void(LrbcHeader*, std::vector<FieldRecord>*)> make;
+  std::function<void(Header, Arrays)> make;
 };
 
+void ExpectMismatch(const RegionSpec& spec, const std::vector<Fault>& faults) {
+  for (const Fault& fault : faults) {
+    LrbcHeader header = PlanRegion(spec, 1).value();
+    std::vector<FieldRecord> arrays = spec.gpu.arrays;
+    fault.make(&header, &arrays);
+    header.gpu_array_count = static_cast<uint32_t>(arrays.size());
+    header.gpu_arrays_crc32 = GpuArraysCrc(header, arrays);
+    header.layout_crc32 = LayoutCrc(header);
+    const absl::Status status =
+        CheckHeader(header, header.region_size, {.gpu_arrays = arrays});
+    EXPECT_EQ(CodeOf(status), ErrorCode::kLayoutMismatch) << fault.fact;
+    EXPECT_TRUE(absl::StrContains(status.message(), fault.fact))
+        << fault.fact << ": " << status.message();
+  }
+}
+
 TEST(GpuPlan, EachFaultIsALayoutMismatch) {
-  using Header = LrbcHeader*;
-  using Arrays = std::vector<FieldRecord>*;
   const std::vector<Fault> faults = {
       {"gpu_obs_mode", [](Header header, Arrays) { header->gpu_obs_mode = 3; }},
       {"gpu_available",
@@ -127,20 +159,21 @@ TEST(GpuPlan, EachFaultIsALayoutMismatch) {
        [](Header, Arrays arrays) { arrays->erase(arrays->begin() + 1); }},
       {"gpu_alloc_offset",
        [](Header header, Arrays) { header->gpu_alloc_offset = 256; }}};
-  for (const Fault& fault : faults) {
-    const RegionSpec spec = GpuRegion();
-    LrbcHeader header = PlanRegion(spec, 1).value();
-    std::vector<FieldRecord> arrays = spec.gpu.arrays;
-    fault.make(&header, &arrays);
-    header.gpu_array_count = static_cast<uint32_t>(arrays.size());
-    header.gpu_arrays_crc32 = GpuArraysCrc(header, arrays);
-    header.layout_crc32 = LayoutCrc(header);
-    const absl::Status status =
-        CheckHeader(header, header.region_size, {.gpu_arrays = arrays});
-    EXPECT_EQ(CodeOf(status), ErrorCode::kLayoutMismatch) << fault.fact;
-    EXPECT_TRUE(absl::StrContains(status.message(), fault.fact))
-        << fault.fact << ": " << status.message();
-  }
+  ExpectMismatch(GpuRegion(), faults);
+}
+
+TEST(GpuPlan, EachFaultOfMemoryOfTheEnginesOwnIsALayoutMismatch) {
+  const std::vector<Fault> faults = {
+      {"gpu_obs_handle",
+       [](Header header, Arrays) { header->gpu_obs_handle[3] = 0x80; }},
+      {"gpu_obs_handle",
+       [](Header header, Arrays) { header->gpu_obs_handle[4] = 2; }},
+      {"images alone",
+       [](Header, Arrays arrays) { (*arrays)[0].role = FieldRole::kObs; }},
+      {"3 (or 4", [](Header, Arrays arrays) { (*arrays)[0].shape[2] = 5; }},
+      {"gpu_alloc_offset",
+       [](Header header, Arrays) { header->gpu_alloc_offset = 0; }}};
+  ExpectMismatch(MemoryRegion(), faults);
 }
 
 TEST(GpuPlan, AnotherChecksumIsALayoutMismatch) {

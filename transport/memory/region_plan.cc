@@ -246,7 +246,7 @@ bool PlanGpuMembers(const RegionSpec& spec, LrbcHeader* header,
   header->gpu_array_count = static_cast<uint32_t>(gpu.arrays.size());
   header->gpu_flags = gpu.fills_cpu ? kGpuFillsCpu : 0;
   const auto first =
-      std::ranges::find(gpu.arrays, FieldRole::kObs, &FieldRecord::role);
+      std::ranges::find(gpu.arrays, MainGpuRole(gpu.mode), &FieldRecord::role);
   // Without one the check below fails.
   if (first != gpu.arrays.end()) header->gpu_alloc_offset = first->offset;
   header->gpu_arrays_crc32 = GpuArraysCrc(*header, gpu.arrays);

@@ -68,6 +68,7 @@ int main() {
   const tandem::FieldRecord field = tandem::SampleField();
   const tandem::LrbcHeader workers = tandem::SampleWorkersHeader();
   const tandem::LrbcHeader gpu = tandem::SampleGpuHeader();
+  const tandem::LrbcHeader gpu_memory = tandem::SampleGpuMemoryHeader();
   const tandem::WorkersHeader workers_head = tandem::SampleWorkersHead();
   const tandem::WorkerSlot worker_slot = tandem::SampleWorkerSlot();
   const auto ring = tandem::SampleRing();
@@ -91,6 +92,8 @@ int main() {
       Write(folder + "field_v1.bin", &field, sizeof(field)) &&
       Write(folder + "lrbc_v1_workers.bin", &workers, sizeof(workers)) &&
       Write(folder + "lrbc_v1_gpu.bin", &gpu, sizeof(gpu)) &&
+      Write(folder + "lrbc_v1_gpu_memory.bin", &gpu_memory,
+            sizeof(gpu_memory)) &&
       Write(folder + "workers_header_v1.bin", &workers_head,
             sizeof(workers_head)) &&
       Write(folder + "worker_slot_v1.bin", &worker_slot, sizeof(worker_slot)) &&

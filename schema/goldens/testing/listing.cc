@@ -161,6 +161,11 @@ std::vector<FieldRow> FieldRecordRows() {
   return {TANDEM_FIELD_RECORD_FIELDS(TANDEM_FIELD, TANDEM_RESERVED)};
 }
 
+std::vector<FieldRow> GpuFileHandleRows() {
+  using Struct = GpuFileHandle;
+  return {TANDEM_GPU_FILE_HANDLE_FIELDS(TANDEM_FIELD, TANDEM_RESERVED)};
+}
+
 std::vector<FieldRow> WorkersHeaderRows() {
   using Struct = WorkersHeader;
   return {TANDEM_WORKERS_HEADER_FIELDS(TANDEM_FIELD, TANDEM_RESERVED)};
@@ -252,6 +257,7 @@ std::string Listing() {
   const AttendantSlot slot = SampleAttendantSlot();
   const ImageSlot image_slot = SampleImageSlot();
   const FieldRecord field = SampleField();
+  const LrbcHeader gpu_memory = SampleGpuMemoryHeader();
   const WorkersHeader workers_head = SampleWorkersHead();
   const WorkerSlot worker_slot = SampleWorkerSlot();
   const std::vector<uint8_t> ring = SampleRing();
@@ -273,6 +279,8 @@ std::string Listing() {
       "\nfield_v1.bin: a record of the table of fields\n\n",
       Table(FieldRecordRows(),
             {reinterpret_cast<const uint8_t*>(&field), sizeof(field)}),
+      "\nlrbc_v1_gpu_memory.bin: gpu_obs_handle, with gpu_obs_mode 2\n\n",
+      Table(GpuFileHandleRows(), gpu_memory.gpu_obs_handle),
       "\nworkers_header_v1.bin: the first part of the workers' section\n\n",
       Table(WorkersHeaderRows(),
             {reinterpret_cast<const uint8_t*>(&workers_head),

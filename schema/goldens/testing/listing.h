@@ -31,6 +31,7 @@ std::vector<FieldRow> HeaderRows();  // of LrbcHeader
 std::vector<FieldRow> AttendantSlotRows();
 std::vector<FieldRow> ImageSlotRows();
 std::vector<FieldRow> FieldRecordRows();
+std::vector<FieldRow> GpuFileHandleRows();
 std::vector<FieldRow> WorkersHeaderRows();
 std::vector<FieldRow> WorkerSlotRows();
 std::vector<FieldRow> RingHeaderRows();  // of RingHeader

@@ -71,7 +71,8 @@
   FIELD(gpu_obs_mode, "engine", "0 CPU, 1 CUDA_IPC, 2 VULKAN_EXTERNAL")        \
   RESERVED(reserved_474)                                                       \
   FIELD(gpu_obs_handle, "engine",                                              \
-        "of the GPU allocation, as its API makes it")                          \
+        "of the GPU allocation: mode 1 a CUipcMemHandle, mode 2 a "            \
+        "descriptor")                                                          \
   FIELD(gpu_device_id, "engine",                                               \
         "the engine's number for the device; the UUID is the truth")           \
   RESERVED(reserved_544)                                                       \
@@ -103,10 +104,12 @@
   FIELD(gpu_device_uuid, "engine",                                             \
         "of the device that holds the observations")                           \
   FIELD(gpu_alloc_offset, "engine",                                            \
-        "from the GPU allocation's start to the observations")                 \
+        "from the GPU allocation's start to the observations; mode 2: to the " \
+        "images")                                                              \
   FIELD(gpu_alloc_size, "engine", "bytes of the GPU allocation")               \
   FIELD(gpu_event_handle, "engine",                                            \
-        "of the event recorded when the observations are complete")            \
+        "of the event recorded when the observations are complete; mode 2: "   \
+        "zero")                                                                \
   FIELD(task, "engine", "what the engine runs, NUL-terminated")                \
   FIELD(layout_crc32, "engine", "CRC-32 of bytes 20..127, then 384..895")      \
   RESERVED(reserved_900)                                                       \
@@ -254,6 +257,14 @@
         "JSON pointer into the space, UTF-8, NUL-terminated, the rest " \
         "zero")                                                         \
   RESERVED(reserved_240)
+
+// The bytes of gpu_obs_handle with gpu_obs_mode 2.
+#define TANDEM_GPU_FILE_HANDLE_FIELDS(FIELD, RESERVED)                 \
+  FIELD(fd, "engine",                                                  \
+        "number of the allocation's opaque descriptor in the process " \
+        "server_pid, below 2^31")                                      \
+  FIELD(flags, "engine", "1: a dedicated allocation")                  \
+  RESERVED(reserved_8)
 
 #define TANDEM_WORKERS_HEADER_FIELDS(FIELD, RESERVED)                      \
   FIELD(order, "supervisor",                                               \

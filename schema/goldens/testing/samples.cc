@@ -302,10 +302,10 @@ std::vector<FieldRecord> SampleGpuArrays() {
   return arrays;
 }
 
-LrbcHeader SampleGpuHeader() {
-  LrbcHeader header = SampleWorkersHeader();
-  const std::vector<FieldRecord> arrays = SampleGpuArrays();
-  header.gpu_obs_mode = static_cast<uint8_t>(GpuMode::kCudaIpc);
+namespace {
+
+void AddGpuTable(const std::vector<FieldRecord>& arrays, LrbcHeader* to) {
+  LrbcHeader& header = *to;
   header.gpu_flags = kGpuFillsCpu;
   Sections sections(header.region_size);
   header.gpu_arrays_offset = sections.Take(arrays.size() * sizeof(FieldRecord));
@@ -314,6 +314,33 @@ LrbcHeader SampleGpuHeader() {
   header.region_size = sections.end();
   header.feature_bits |= kFeatureGpuArrays;
   header.layout_crc32 = LayoutCrc(header);
+}
+
+}  // namespace
+
+LrbcHeader SampleGpuHeader() {
+  LrbcHeader header = SampleWorkersHeader();
+  header.gpu_obs_mode = static_cast<uint8_t>(GpuMode::kCudaIpc);
+  AddGpuTable(SampleGpuArrays(), &header);
+  return header;
+}
+
+std::vector<FieldRecord> SampleGpuMemoryArrays() {
+  FieldRecord images = SampleGpuArrays().back();
+  images.shape[2] = 4;
+  images.offset = 768;
+  return {images};
+}
+
+LrbcHeader SampleGpuMemoryHeader() {
+  LrbcHeader header = SampleWorkersHeader();
+  const GpuFileHandle handle = {
+      .fd = 41, .flags = kGpuDedicated, .reserved_8 = {}};
+  std::memcpy(header.gpu_obs_handle, &handle, sizeof(handle));
+  std::memset(header.gpu_event_handle, 0, sizeof(header.gpu_event_handle));
+  header.gpu_device_id = 0;
+  header.gpu_alloc_offset = 768;
+  AddGpuTable(SampleGpuMemoryArrays(), &header);
   return header;
 }
 

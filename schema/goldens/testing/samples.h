@@ -4,6 +4,7 @@
 // Data flow: samples -> :generate -> lrbc_v1.bin, lrbc_v1_images.bin,
 // lrbc_v1_commands.bin, lrbc_v1_attendants.bin, lrbc_v1_image_slots.bin,
 // lrbc_v1_fields.bin, lrbc_v1_workers.bin, lrbc_v1_gpu.bin,
+// lrbc_v1_gpu_memory.bin,
 // lrbc_v1_identity.bin, lrbc_v1_cores.bin, lrbc_v1_own_run.bin,
 // attendant_slot_v1.bin, image_slot_v1.bin, field_v1.bin,
 // workers_header_v1.bin, worker_slot_v1.bin, ring_v1.bin, flan_v1.bin and the
@@ -71,6 +72,11 @@ std::vector<WorkerRows> SampleWorkers();
 // identity, are zero.
 LrbcHeader SampleGpuHeader();
 std::vector<FieldRecord> SampleGpuArrays();
+
+// The same as SampleWorkersHeader for an engine with images in memory of a GPU
+// that it has exported itself, and their table: RGBA. There is no event.
+LrbcHeader SampleGpuMemoryHeader();
+std::vector<FieldRecord> SampleGpuMemoryArrays();
 
 // The same as SampleGpuHeader for an engine that wrote an identity.
 LrbcHeader SampleIdentityHeader();

@@ -68,6 +68,15 @@ static_assert(sizeof(tandem::CudaResult) == sizeof(CUresult));
 static_assert(sizeof(tandem::CudaUuid) == sizeof(CUuuid));
 static_assert(sizeof(tandem::CudaMemoryHandle) == CU_IPC_HANDLE_SIZE);
 static_assert(sizeof(tandem::CudaEventHandle) == CU_IPC_HANDLE_SIZE);
+static_assert(sizeof(tandem::CudaMemoryDesc) ==
+              sizeof(CUDA_EXTERNAL_MEMORY_HANDLE_DESC));
+static_assert(offsetof(tandem::CudaMemoryDesc, fd) ==
+              offsetof(CUDA_EXTERNAL_MEMORY_HANDLE_DESC, handle.fd));
+static_assert(sizeof(tandem::CudaBufferDesc) ==
+              sizeof(CUDA_EXTERNAL_MEMORY_BUFFER_DESC));
+static_assert(tandem::kCudaOpaqueFd ==
+              CU_EXTERNAL_MEMORY_HANDLE_TYPE_OPAQUE_FD);
+static_assert(tandem::kCudaDedicated == CUDA_EXTERNAL_MEMORY_DEDICATED);
 static_assert(tandem::kCudaSuccess == CUDA_SUCCESS);
 static_assert(tandem::kCudaInvalidValue == CUDA_ERROR_INVALID_VALUE);
 static_assert(tandem::kCudaNotInitialized == CUDA_ERROR_NOT_INITIALIZED);

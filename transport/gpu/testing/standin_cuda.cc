@@ -5,8 +5,9 @@
 // Data flow: TANDEM_CUDA_LIBRARY names it -> CudaDriver loads it. The memory of
 // a device is a memfd, and its pointers are addresses of the mapping, so a test
 // can compare bytes. An IPC handle names the exporter's descriptor, which
-// another process opens through /proc. A stream is a thread; an event is a pair
-// of counters in a memfd, on which streams of any process wait by futex.
+// another process opens through /proc. External memory is a memfd, too. A
+// stream is a thread; an event is a pair of counters in a memfd, on which
+// streams of any process wait by futex.
 // Ownership: state of the process, never destroyed. Any thread may call.
 // As the driver, it refuses calls in a forked child and calls without a
 // current context, opens no handle of its own process, registers no page twice,
@@ -64,6 +65,7 @@ using tandem::CudaContext;
 using tandem::CudaDevice;
 using tandem::CudaEvent;
 using tandem::CudaEventHandle;
+using tandem::CudaExternalMemory;
 using tandem::CudaMemoryHandle;
 using tandem::CudaPointer;
 using tandem::CudaResult;
@@ -804,6 +806,37 @@ TANDEM_EXPORT CudaResult cuIpcOpenMemHandle_v2(CudaPointer* pointer,
 TANDEM_EXPORT CudaResult cuIpcCloseMemHandle(CudaPointer pointer) {
   TANDEM_BEGIN(true);
   return Forget(pointer, true);
+}
+
+// The handle is the address of the mapping, which cuMemFree ends.
+TANDEM_EXPORT CudaResult cuImportExternalMemory(
+    CudaExternalMemory* memory, const tandem::CudaMemoryDesc* desc) {
+  TANDEM_BEGIN(true);
+  struct stat file;
+  if (desc->type != tandem::kCudaOpaqueFd || fstat(desc->fd, &file) != 0 ||
+      static_cast<uint64_t>(file.st_size) < desc->bytes) {
+    return kInvalidValue;
+  }
+  std::shared_ptr<Block> block = Block::Map(desc->fd, desc->bytes);
+  if (block == nullptr) return kOutOfMemory;
+  *memory = reinterpret_cast<CudaExternalMemory>(Keep(std::move(block)));
+  return kSuccess;
+}
+
+TANDEM_EXPORT CudaResult
+cuExternalMemoryGetMappedBuffer(CudaPointer* pointer, CudaExternalMemory memory,
+                                const tandem::CudaBufferDesc* desc) {
+  TANDEM_BEGIN(true);
+  *pointer = reinterpret_cast<CudaPointer>(memory);
+  const bool whole = desc->offset == 0 && BlockOf(*pointer, desc->bytes);
+  return whole ? kSuccess : kInvalidValue;
+}
+
+// As for the driver, cuMemFree comes before.
+TANDEM_EXPORT CudaResult cuDestroyExternalMemory(CudaExternalMemory memory) {
+  TANDEM_BEGIN(true);
+  const auto pointer = reinterpret_cast<CudaPointer>(memory);
+  return BlockOf(pointer, 1) == nullptr ? kSuccess : kInvalidValue;
 }
 
 TANDEM_EXPORT CudaResult cuEventCreate(CudaEvent* event, unsigned flags) {
