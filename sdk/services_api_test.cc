@@ -740,7 +740,7 @@ TEST_F(ServicesApiTest, OwnMethodsTakeAndReturnBytes) {
       EXPECT_EQ(tandem_engine_fail(engine_, "no weather"), TANDEM_OK);
       return 5;
     }
-    // Bytes that nobody reads: more than FlatBuffers can hold.
+    // Bytes that are not read: more than FlatBuffers can hold.
     const bool grows = std::string(work.name) == "grows";
     EXPECT_EQ(
         tandem_engine_answer(engine_, work.call, work.envelope,

@@ -13,9 +13,9 @@ from gymnasium import spaces
 from numpy.typing import NDArray
 
 import tandem
+from tandem.services import SimulationContract
 from tandem.serving.arrays import EngineArrays
 from tandem.serving.engine import Index, OwnMethod
-from tandem.services import SimulationContract
 
 _SIDE = 36  # pixels: the least that the CNN of Stable-Baselines3 takes
 _STEP_SECS = 1 / 60

@@ -1,8 +1,6 @@
-"""Policies of several inputs train on the engines of the SDK; run by `tools/test --with torch`, since it needs torch."""
+"""Policies of several inputs train on the engines of the SDK, by `tools/test --with torch`: the tests need torch."""
 
 import contextlib
-import json
-import os
 import subprocess
 from pathlib import Path
 
@@ -52,7 +50,7 @@ def test_a_policy_of_several_inputs_trains(server: Path) -> None:
     engine = tandem.EngineOptions(server=server)
     with contextlib.closing(tandem.make_vec(num_envs=_ENVS, engine=engine).as_sb3()) as envs:
         space = envs.observation_space
-        assert "image" in space.spaces and space["image"].dtype == np.uint8  # type: ignore[attr-defined]
+        assert "image" in space.spaces and space["image"].dtype == np.uint8
         normalized = VecNormalize(envs, norm_obs=False)
         model = PPO("MultiInputPolicy", normalized, n_steps=64, batch_size=128, n_epochs=4, seed=1, device="cpu")
         before, _ = evaluate_policy(model, envs, n_eval_episodes=8)

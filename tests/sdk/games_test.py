@@ -1,4 +1,4 @@
-"""The games of the archive, built outside of the project, and that of the wheel: engines with all an engine may have."""
+"""The games of the archive, built outside of the project, and that of the wheel: engines with every service."""
 
 import contextlib
 import json
@@ -47,7 +47,7 @@ def game(sdk: Path, request: pytest.FixtureRequest) -> Game:
 
 def test_passes_the_suite(sdk: Path, game: Game) -> None:
     """By the archive's own program."""
-    words = ("--limit_flag=truncate_after", "--python", sys.executable, game.program, *game.flags)
+    words: list[str | Path] = ["--limit_flag=truncate_after", "--python", sys.executable, game.program, *game.flags]
     paths = os.pathsep.join(filter(None, sys.path))
     environment = _ENVIRONMENT | {"PYTHONPATH": paths, "OPENBLAS_NUM_THREADS": "1"}  # a rule limits memory
     report = run(sdk / "bin/tandem-conformance", *words, cwd=sdk, environment=environment)

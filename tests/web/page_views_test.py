@@ -110,7 +110,8 @@ def test_an_engine_of_the_sdk_is_shown(page: Page, tmp_path: Path) -> None:
     server = tmp_path / "server"
     library, program = Path("sdk/libtandem.so.1").absolute().parent, Path("sdk/csharp/Checks.exe").absolute()
     server.write_text(
-        f"#!/bin/sh\nexport LD_LIBRARY_PATH='{library}' MONO_DISABLE_SHARED_AREA=1\nexec mono '{program}' Server \"$@\"\n",
+        f"#!/bin/sh\nexport LD_LIBRARY_PATH='{library}' MONO_DISABLE_SHARED_AREA=1\n"
+        f"exec mono '{program}' Server \"$@\"\n",
         encoding="utf-8",
     )
     server.chmod(0o755)

@@ -59,6 +59,15 @@ class Sections {
   uint64_t end_;
 };
 
+template <typename Struct>
+std::string BytesOf(const Struct& sample) {
+  return {reinterpret_cast<const char*>(&sample), sizeof(sample)};
+}
+
+std::string TextOf(const std::vector<uint8_t>& bytes) {
+  return {bytes.begin(), bytes.end()};
+}
+
 }  // namespace
 
 LrbcHeader SampleHeader() {
@@ -460,6 +469,30 @@ std::vector<uint8_t> SampleFlan() {
           static_cast<uint8_t>(16 * number));
   }
   return bytes;
+}
+
+std::vector<SampleFile> SampleFiles() {
+  return {
+      {"lrbc_v1.bin", BytesOf(SampleHeader())},
+      {"lrbc_v1_images.bin", BytesOf(SampleImagesHeader())},
+      {"lrbc_v1_commands.bin", BytesOf(SampleCommandsHeader())},
+      {"lrbc_v1_identity.bin", BytesOf(SampleIdentityHeader())},
+      {"lrbc_v1_cores.bin", BytesOf(SampleCoresHeader())},
+      {"lrbc_v1_own_run.bin", BytesOf(SampleOwnRunHeader())},
+      {"lrbc_v1_attendants.bin", BytesOf(SampleAttendantsHeader())},
+      {"lrbc_v1_image_slots.bin", BytesOf(SampleImageSlotsHeader())},
+      {"lrbc_v1_fields.bin", BytesOf(SampleFieldsHeader())},
+      {"lrbc_v1_workers.bin", BytesOf(SampleWorkersHeader())},
+      {"lrbc_v1_gpu.bin", BytesOf(SampleGpuHeader())},
+      {"lrbc_v1_gpu_memory.bin", BytesOf(SampleGpuMemoryHeader())},
+      {"attendant_slot_v1.bin", BytesOf(SampleAttendantSlot())},
+      {"image_slot_v1.bin", BytesOf(SampleImageSlot())},
+      {"field_v1.bin", BytesOf(SampleField())},
+      {"workers_header_v1.bin", BytesOf(SampleWorkersHead())},
+      {"worker_slot_v1.bin", BytesOf(SampleWorkerSlot())},
+      {"ring_v1.bin", TextOf(SampleRing())},
+      {"flan_v1.bin", TextOf(SampleFlan())},
+  };
 }
 
 }  // namespace tandem

@@ -1,13 +1,7 @@
 // The samples of the goldens: a header with every field set, a ring
 // with three entries and a skip, and a frame ring.
 //
-// Data flow: samples -> :generate -> lrbc_v1.bin, lrbc_v1_images.bin,
-// lrbc_v1_commands.bin, lrbc_v1_attendants.bin, lrbc_v1_image_slots.bin,
-// lrbc_v1_fields.bin, lrbc_v1_workers.bin, lrbc_v1_gpu.bin,
-// lrbc_v1_gpu_memory.bin,
-// lrbc_v1_identity.bin, lrbc_v1_cores.bin, lrbc_v1_own_run.bin,
-// attendant_slot_v1.bin, image_slot_v1.bin, field_v1.bin,
-// workers_header_v1.bin, worker_slot_v1.bin, ring_v1.bin, flan_v1.bin and the
+// Data flow: samples -> :generate -> the files of SampleFiles, and the
 // listings; goldens_test compares them again.
 //
 //   LrbcHeader header = SampleHeader();
@@ -18,6 +12,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "schema/layout/attendant_slot.h"
@@ -111,6 +106,13 @@ std::vector<uint8_t> SampleRing();
 inline constexpr uint32_t kSampleFlanSlots = 2;
 inline constexpr uint32_t kSampleFlanFrameBytes = 12;
 std::vector<uint8_t> SampleFlan();
+
+struct SampleFile {
+  const char* name;
+  std::string bytes;
+};
+// All goldens of the layout but the listings.
+std::vector<SampleFile> SampleFiles();
 
 }  // namespace tandem
 
