@@ -107,10 +107,8 @@ absl::Status ClientCore::RequestAttach(Deadline deadline) {
   }
   const bool knows_cores = (plan().feature_bits & kFeatureCoreSharing) != 0;
   if (knows_cores) StoreIfOther(&shared->client_core, 0);  // the last client's
-  // A thread of a real-time policy would keep the engine from its core.
-  session.shares_core = knows_cores && options.share_core &&
-                        options.wait != WaitStrategy::kSpin &&
-                        !IsRealTimeThread();
+  session.shares_core =
+      knows_cores && options.share_core && options.wait != WaitStrategy::kSpin;
   // SYNC(attach.hello): release; the mode before the request.
   shared->attach_request.store(session.attach_number,
                                std::memory_order_release);
@@ -237,8 +235,11 @@ void ClientCore::Post(ExchangeKind kind, AfterSend after) {
 
 // Not inline: an engine that spins needs no notice.
 [[gnu::noinline]] void ClientCore::NotifyEngine(AfterSend after) {
-  if (session.shares_core) {
-    LrbcHeader* const shared = header();
+  LrbcHeader* const shared = header();
+  if (session.shares_core && IsRealTimeThread()) {
+    // It would keep the engine from its core while it computes.
+    StoreIfOther(&shared->client_core, 0);
+  } else if (session.shares_core) {
     const int core = CurrentCore();
     const auto word = static_cast<uint32_t>(core + 1);
     if (after == AfterSend::kWaits) StoreIfOther(&shared->client_core, word);

@@ -209,6 +209,8 @@ void OwnerSide::ForgetClient() {
     ClearRequests();
   }
   StoreIfOther(&s.header->client_core, 0);  // the next stores it when welcomed
+  // An engine that never sleeps stores no core, and clears none that is wrong.
+  StoreIfOther(&s.header->engine_core, 0);
   // The next client may have stored its labels already.
   if (s.region.PeerAlive(kClientLockByte)) return;
   // relaxed: labels, for display.

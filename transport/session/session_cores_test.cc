@@ -141,6 +141,20 @@ TEST_P(SessionCores, AClientMayKeepItsCoreAfterOneThatDidNot) {
   ExpectKeepsItsCore({.wait = WaitStrategy::kSpin});
 }
 
+// In whichever thread it was attached.
+TEST_P(SessionCores, AStepByARealTimeThreadSharesNoCore) {
+  ClientSide client = StepOnASharedCore(8);
+  const sched_param priority = {.sched_priority = 1};
+  if (sched_setscheduler(0, SCHED_FIFO, &priority) != 0) {
+    GTEST_SKIP() << "this user may not have a real-time policy";
+  }
+  Step(client);
+  EXPECT_EQ(CoreOf(client.mapping()->header()->client_core), 0U);
+  AwaitAllCores();
+  const sched_param none = {};
+  EXPECT_EQ(sched_setscheduler(0, SCHED_OTHER, &none), 0);
+}
+
 TEST_P(SessionCores, AClientThatComputesWhileTheEngineStepsKeepsItsCore) {
   ClientSide client = StepOnASharedCore(8);
   const uint64_t shared = client.Stats().shared_core_exchanges;

@@ -198,8 +198,9 @@ std::string EngineText(const Region& region, const At&) {
   std::string text = PeerText(region.engine);
   if (region.engine.core && region.engine.sleepers > 0 &&
       region.engine.life == Life::kAlive) {
-    absl::StrAppend(&text, "; sleeps on the client's core ",
-                    *region.engine.core);
+    absl::StrAppend(&text,
+                    region.workers.empty() ? "; sleeps" : "; worker 0 sleeps",
+                    " on the client's core ", *region.engine.core);
   }
   return text;
 }
