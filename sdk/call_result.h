@@ -80,7 +80,7 @@ inline constexpr uint32_t kFirstBytes<tandem_image> = 32;
 template <>
 inline constexpr uint32_t kFirstBytes<tandem_services> = 192;
 template <>
-inline constexpr uint32_t kFirstBytes<tandem_gpu> = 24;
+inline constexpr uint32_t kFirstBytes<tandem_gpu> = 32;
 template <>
 inline constexpr uint32_t kFirstBytes<tandem_gpu_memory> = 48;
 template <>

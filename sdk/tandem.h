@@ -42,7 +42,7 @@ extern "C" {
 /* --- Versions and errors -------------------------------------------------- */
 
 #define TANDEM_ABI_MAJOR 1
-#define TANDEM_ABI_MINOR 4
+#define TANDEM_ABI_MINOR 3
 
 /* Numbers of Tandem's errors; a released number keeps its meaning. */
 typedef int32_t tandem_code;
@@ -390,7 +390,7 @@ typedef struct tandem_services {
   uint32_t reserved_3;
 } tandem_services;
 
-/* Since 1.4. Memory of a GPU that the program has exported itself, such as with
+/* Since 1.3. Memory of a GPU that the program has exported itself, such as with
    Vulkan, for images: uint8[num_envs, image_height, image_width, channels],
    linear, rows from the top, without gaps. The program writes them with each
    reset and step, and waits for its GPU (a fence) before the work is done. The
@@ -418,7 +418,7 @@ typedef struct tandem_gpu {
   uint32_t image_width; /* pixels; 0: no images on the GPU */
   uint32_t image_height;
   uint32_t reserved;
-  /* Since 1.4. NULL: the library allocates the arrays. Otherwise images alone
+  /* NULL: the library allocates the arrays. Otherwise images alone
      are on the GPU, in this memory: cuda_device and gpu_only are 0, and
      tandem_engine_gpu_array finds no arrays. */
   const tandem_gpu_memory* memory;
