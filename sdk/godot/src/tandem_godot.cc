@@ -226,6 +226,13 @@ class GodotServer final : public tandem::Server {
     tandem_engine_done(engine(), failure.empty() ? nullptr : failure.c_str());
     return Value();
   }
+  // (env, rgb): writes the image beside the observation.
+  Value WriteImage(const std::vector<Value>& args) {
+    const tandem::Work work(work_, options());
+    Fill("the image", args.at(1),
+         work.row<uint8_t>(Array("images"), args.at(0).Count()));
+    return Value();
+  }
   // (call, width, height, rgb): answers a draw; (call, failure): refuses it.
   Value AnswerDraw(const std::vector<Value>& args) {
     const auto call = static_cast<uint64_t>(args.at(0).Int());
@@ -313,6 +320,13 @@ class GodotServer final : public tandem::Server {
     }
     options->fields = fields_.data();
     options->field_count = static_cast<uint32_t>(fields_.size());
+    const std::string no_pictures = spec_.At("no_pictures").Text();
+    const auto side = static_cast<uint32_t>(flags_.at("image_side").value);
+    if (side > 0 && !no_pictures.empty()) {
+      throw std::invalid_argument("--image_side: expected 0, found " +
+                                  std::to_string(side) + "; " + no_pictures);
+    }
+    options->image_width = options->image_height = side;
     services.joint_names = spec_.At("telemetry").Texts();
     services.contract_fields = spec_.At("contract_fields").Texts();
     for (const std::string& name : spec_.At("own_methods").Texts()) {
@@ -382,6 +396,7 @@ std::array kMethods = {NamedMethod{"begin", &GodotServer::Begin},
                        NamedMethod{"next", &GodotServer::Next},
                        NamedMethod{"action", &GodotServer::Action},
                        NamedMethod{"write", &GodotServer::Write},
+                       NamedMethod{"write_image", &GodotServer::WriteImage},
                        NamedMethod{"done", &GodotServer::Done},
                        NamedMethod{"answer_draw", &GodotServer::AnswerDraw}};
 

@@ -7,6 +7,7 @@ extends Node
 
 # How long a tick waits for the trainer, before the rest of Godot has its turn.
 const PATIENCE_SECS := 0.002
+const NO_PICTURES := "no pictures: start with --frames, --image_side or --window, and one agent in the main scene"
 
 var server  # the native half; null: not started, or ended
 var spec: Dictionary
@@ -17,7 +18,7 @@ var running := {}  # the environments whose time passes
 var stepping := []  # the environments of the step in progress
 var ticks_left := 0
 var unbegun := {}  # environments without an episode
-var wanted := []  # images to draw: [call, env, width, height]
+var wanted := []  # images to draw: [call, env, width, height]; call null: of an observation
 var tick_due_usec := 0.0
 var arranged := true
 
@@ -111,6 +112,7 @@ func _begin():
 	spec = _spec()
 	var first: Node = templates[0]
 	var begun := spec.duplicate()
+	begun["no_pictures"] = "" if _draws() else NO_PICTURES
 	begun["wrong"] = ""
 	for agent in templates:
 		templates[0] = agent
@@ -125,6 +127,7 @@ func _begin():
 		["max_episode_steps", "steps after which an episode is truncated; 0: no limit", first.max_episode_steps],
 		["real_time", "1: no faster than a clock", 0],
 		["window", "1: shows the environments in a window", 0],
+		["image_side", "pixels of an image beside each observation; 0: none", 0],
 	]
 	var code: int = made.begin(Array(OS.get_environment("TANDEM_GODOT_FLAGS").split("\u001f", false)), begun)
 	if code >= 0:
@@ -214,25 +217,25 @@ func _reset(resets: Array) -> void:
 			contract = each[2]
 			if each[3]:
 				agent.draws.seed = each[4]
-		_renew_world(env)
 		agent.steps = 0
 		agent.reward = 0.0
 		agent.done = false
 		agent.failure = ""
 		failure = _failure(agent, "_start", agent._start(contract))
 		agent.emit_signal("reset", each[1], contract)
+		if not views.empty():
+			_renew_world(env)
 		if failure == "":
 			failure = _write(env)
 		if failure != "":
 			break
 		unbegun.erase(env)
-	_done(failure)
+	_done(failure, resets)
 
 
-# Puts the environment's bodies in new, empty spaces: a seed's trajectory depends on nothing before it.
+# Puts the environment's bodies, where they are now, in new spaces: a seed's trajectory depends on nothing before it. (But
+# Bullet orders contacts that begin in the same tick by addresses in memory.)
 func _renew_world(env: int) -> void:
-	if views.empty():
-		return
 	var view: Viewport = views[env]
 	var arena := view.get_child(0)
 	view.remove_child(arena)
@@ -241,8 +244,18 @@ func _renew_world(env: int) -> void:
 	if not arena is Spatial:
 		view.world_2d = World2D.new()
 	view.add_child(arena)
+	_renew_bodies(arena)
 	running[env] = true
 	_set_running(env, false)
+
+
+# A body that was placed elsewhere keeps its old inertia in world coordinates until a tick, unless its mass is set.
+func _renew_bodies(node: Node) -> void:
+	if node is RigidBody:
+		PhysicsServer.body_set_param(node.get_rid(), PhysicsServer.BODY_PARAM_MASS, node.mass)
+		node.sleeping = false
+	for child in node.get_children():
+		_renew_bodies(child)
 
 
 func _start_step(envs: Array):
@@ -257,7 +270,7 @@ func _start_step(envs: Array):
 		if failure != "":
 			break
 	if failure != "":
-		return _done(failure)
+		return _done(failure, envs)
 	stepping = envs
 	ticks_left = agents[envs[0]].ticks_per_step if not envs.empty() else 1
 	_run(envs)
@@ -271,8 +284,8 @@ func _finish_step() -> void:
 		failure = _write(env, limit)
 		if failure != "":
 			break
+	_done(failure, stepping)
 	stepping = []
-	_done(failure)
 
 
 func _write(env: int, limit := 0.0) -> String:
@@ -292,9 +305,15 @@ func _failure(agent: Node, function: String, answer) -> String:
 			function, agent.get_path(), str(answer)]
 
 
-func _done(failure: String) -> void:
+# Ends the exchange of these environments, or those of these resets: with images after they are drawn.
+func _done(failure: String, envs: Array) -> void:
+	var side := int(server.flag("image_side"))
 	if failure != "":
 		push_error("tandem: " + failure)
+	elif side > 0 and not envs.empty():
+		for env in envs:
+			wanted.append([null, env[0] if env is Array else env, side, side])
+		return
 	server.done(failure)
 
 
@@ -330,15 +349,20 @@ func _set_running(env: int, value: bool) -> void:
 		Physics2DServer.space_set_active(view.world_2d.space, value)
 
 
+func _draws() -> bool:
+	return OS.get_name() != "Server" and templates.size() == 1
+
+
 # Called by the native half, in `next`: draws the image in the rest of this turn, after the scene's transforms are known.
 func draw(call: int, env: int, width: int, height: int) -> void:
-	if OS.get_name() == "Server" or views.empty():
-		server.answer_draw(call, "no pictures: start with --frames, --images or --window, and one agent in the main scene")
+	if not _draws():
+		server.answer_draw(call, NO_PICTURES)
 	else:
 		wanted.append([call, env, width, height])
 
 
 func _process(_delta: float) -> void:
+	var done := false
 	while not wanted.empty():
 		var batch := {}
 		var later := []
@@ -357,8 +381,14 @@ func _process(_delta: float) -> void:
 		for env in batch:
 			var image: Image = views[env].get_texture().get_data()
 			image.convert(Image.FORMAT_RGB8)
-			server.answer_draw(batch[env][0], batch[env][2], batch[env][3], image.get_data())
+			if batch[env][0] == null:
+				done = true
+				server.write_image(env, image.get_data())
+			else:
+				server.answer_draw(batch[env][0], batch[env][2], batch[env][3], image.get_data())
 		wanted = later
+	if done:
+		server.done("")
 
 
 func telemetry(env: int) -> Array:

@@ -5,8 +5,8 @@
 extends "res://addons/tandem/agent.gd"
 
 const SIZE := Vector2(320, 240)
-const WIDTH := 30.0  # pixels at which the reward is 0.6
-const THRUST := 600.0
+const WIDTH := 20.0  # pixels at which the reward is 0.6
+const THRUST := 900.0
 
 var flyer: RigidBody2D
 var light := Vector2()
@@ -16,7 +16,7 @@ var strength := 1.0
 
 
 func _init() -> void:
-	observation_size = 8
+	observation_size = 4
 	action_size = 2
 	ticks_per_step = 3
 	max_episode_steps = 200
@@ -32,7 +32,7 @@ func _ready() -> void:
 		_add_body(StaticBody2D.new(), shape).position = wall.position + wall.size / 2
 	flyer = RigidBody2D.new()
 	flyer.can_sleep = false
-	flyer.linear_damp = 0.5
+	flyer.linear_damp = 3
 	flyer.gravity_scale = 0.3
 	var circle := CircleShape2D.new()
 	circle.radius = 8
@@ -68,10 +68,10 @@ func _start(contract: Dictionary):
 
 # Returns the light's speed, pixels a second.
 func _move_light() -> Vector2:
-	phase += 0.02
+	phase += 0.015
 	light = SIZE / 2 + Vector2(90 * cos(phase), 60 * sin(2 * phase))
 	get_parent().update()
-	return Vector2(-90 * sin(phase), 120 * cos(2 * phase)) * 0.02 * 20
+	return Vector2(-90 * sin(phase), 120 * cos(2 * phase)) * 0.015 * 20
 
 
 func _act(action):
@@ -85,9 +85,8 @@ func _observe():
 	var speed := _move_light()
 	var apart := light - flyer.position
 	reward = exp(-0.5 * apart.length_squared() / (WIDTH * WIDTH))
-	var own := flyer.linear_velocity
-	return [apart.x / 100, apart.y / 100, own.x / 100, own.y / 100, speed.x / 100, speed.y / 100,
-			flyer.position.x / SIZE.x - 0.5, flyer.position.y / SIZE.y - 0.5]
+	var drift := speed - flyer.linear_velocity
+	return [apart.x / 100, apart.y / 100, drift.x / 100, drift.y / 100]
 
 
 func _telemetry():

@@ -5,8 +5,8 @@
 extends "res://addons/tandem/agent.gd"
 
 const SIDE := 2.0  # metres from the plate's middle to its walls
-const WIDTH := 0.35  # metres at which the reward is 0.6
-const THRUST := 12.0  # newtons, for a ball of a kilogram
+const WIDTH := 0.3  # metres at which the reward is 0.6
+const THRUST := 25.0  # newtons, for a ball of a kilogram
 
 var ball: RigidBody
 var boxes := []
@@ -16,7 +16,7 @@ var strength := 1.0
 
 
 func _init() -> void:
-	observation_size = 8
+	observation_size = 6
 	action_size = 2
 	ticks_per_step = 4
 	max_episode_steps = 150
@@ -35,7 +35,8 @@ func _ready() -> void:
 		box.mass = 0.1
 		boxes.append(_add_box(box, Vector3(), Vector3(0.08, 0.08, 0.08), Color.steelblue))
 	ball = RigidBody.new()
-	ball.linear_damp = 0.5
+	ball.linear_damp = 3
+	ball.can_sleep = false
 	var sphere := SphereMesh.new()
 	sphere.radius = 0.15
 	sphere.height = 0.3
@@ -72,8 +73,6 @@ func _add_body(body: PhysicsBody, shape: Shape, mesh: Mesh, colour: Color) -> vo
 	collision.shape = shape
 	body.add_child(collision)
 	body.add_child(_mesh(mesh, colour))
-	if body is RigidBody:
-		body.can_sleep = false
 	add_child(body)
 
 
@@ -130,7 +129,7 @@ func _observe():
 	to_goal.y = 0
 	reward = exp(-0.5 * to_goal.length_squared() / (WIDTH * WIDTH))
 	var speed := ball.linear_velocity
-	return [to_goal.x, to_goal.z, speed.x, speed.z, at.x, at.z, nearest.x, nearest.z]
+	return [to_goal.x, to_goal.z, speed.x, speed.z, nearest.x, nearest.z]
 
 
 func _telemetry():
