@@ -28,7 +28,7 @@ def _quickstart() -> ModuleType:
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
-    module.NOISE, module.STEP_SIZE = 0.2, 0.2
+    module.NOISE, module.STEP_SIZE = 0.3, 0.3
     return module
 
 
@@ -56,7 +56,7 @@ def ppo(server: Path, frames: Frames, num_envs: int, steps: int, seed: int) -> t
 
     torch.set_num_threads(1)
     envs = tandem.make_vec(num_envs=num_envs, frames=frames, engine=tandem.EngineOptions(server=server))
-    episode = envs.spec.max_episode_steps if envs.spec is not None else 0
+    episode = json.loads(envs.client.description)["max_episode_steps"]
     print(f"the best possible return is {episode}", flush=True)
     monitored = VecMonitor(envs.as_sb3())
     try:
@@ -75,7 +75,7 @@ def ppo(server: Path, frames: Frames, num_envs: int, steps: int, seed: int) -> t
         before = float(np.mean(evaluate_policy(agent, monitored, 2 * num_envs)[0]))
         agent.learn(steps)
         after = float(np.mean(evaluate_policy(agent, monitored, 2 * num_envs)[0]))
-        return before, after, float(episode or 0)
+        return before, after, float(episode)
     finally:
         monitored.close()
 
@@ -86,7 +86,7 @@ def main() -> None:
     parser.add_argument("project", type=Path, help="folder of a Godot project with addons/tandem")
     parser.add_argument("--by", choices=["search", "ppo"], default="search")
     parser.add_argument("--num_envs", type=int, default=32, help="an even number")
-    parser.add_argument("--steps", type=int, default=300_000, help="of all environments together")
+    parser.add_argument("--steps", type=int, default=400_000, help="of all environments together")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--watch", action="store_true", help="draw some environments for viewers")
     asked = parser.parse_args()
