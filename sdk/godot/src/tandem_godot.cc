@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <cstdlib>
 #include <map>
 #include <tandem.hpp>
 
@@ -100,6 +101,10 @@ class GodotServer final : public tandem::Server {
       AddFlag(name.c_str(), flag.help.c_str(), &flag.value);
     }
     current = this;
+    // A display that dies ends the process by exit().
+    std::atexit([] {
+      if (current != nullptr) current->End({});
+    });
     fiber_.Enter([] {
       std::vector<char*> argv;
       for (std::string& word : current->words_) argv.push_back(word.data());

@@ -81,6 +81,24 @@ func _arrange():
 	_run([])
 	for env in agents.size():
 		unbegun[env] = true
+	if server.flag("window") > 0:
+		_show()
+
+
+# Shows the environments side by side in the window.
+func _show() -> void:
+	get_tree().root.disable_3d = not views.empty()
+	var columns := int(ceil(sqrt(views.size())))
+	var size := get_tree().root.get_visible_rect().size / max(1, columns)
+	for env in views.size():
+		var picture := TextureRect.new()
+		picture.texture = views[env].get_texture()
+		picture.expand = true
+		picture.rect_size = size
+		picture.rect_position = Vector2(env % columns, env / columns) * size
+		views[env].render_target_update_mode = Viewport.UPDATE_ALWAYS
+		add_child(picture)
+		views[env].connect("tree_exiting", picture, "queue_free")
 
 
 func _spec() -> Dictionary:
@@ -104,11 +122,11 @@ func _spec() -> Dictionary:
 
 func _begin():
 	var script = load("res://addons/tandem/server.gdns")
-	var made = script.new() if script != null else null
-	if made == null or not made.has_method("begin"):
+	if script == null or not script.can_instance():
 		printerr("tandem 00:00:00.000 error: EngineStartFailed: expected libtandem_godot.so and libtandem.so.1 in the",
 				" project's addons/tandem, found none that loads; build them by CMake and copy the folder")
 		return get_tree().quit(1)
+	var made = script.new()
 	spec = _spec()
 	var first: Node = templates[0]
 	var begun := spec.duplicate()
@@ -178,6 +196,10 @@ func _physics_process(_delta: float):
 	if server == null or not wanted.empty():
 		return
 	if ticks_left > 0:
+		if server.flag("real_time") > 0:
+			var now := float(OS.get_ticks_usec())
+			OS.delay_usec(int(max(0, tick_due_usec - now)))
+			tick_due_usec = max(now, tick_due_usec) + 1e6 / Engine.iterations_per_second
 		ticks_left -= 1
 		if ticks_left > 0:
 			return
@@ -195,10 +217,6 @@ func _physics_process(_delta: float):
 			_start_step(work[1])
 	if ticks_left == 0:
 		_run([])
-	elif server.flag("real_time") > 0:
-		var now := float(OS.get_ticks_usec())
-		OS.delay_usec(int(max(0, tick_due_usec - now)))
-		tick_due_usec = max(now, tick_due_usec) + 1e6 / Engine.iterations_per_second
 
 
 # Each of `resets`: [env, seed or null, and with a contract: it, whether it begins, its seed].
@@ -386,6 +404,8 @@ func _process(_delta: float) -> void:
 				server.write_image(env, image.get_data())
 			else:
 				server.answer_draw(batch[env][0], batch[env][2], batch[env][3], image.get_data())
+			if server.flag("window") > 0:
+				views[env].render_target_update_mode = Viewport.UPDATE_ALWAYS
 		wanted = later
 	if done:
 		server.done("")

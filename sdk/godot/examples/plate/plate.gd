@@ -1,6 +1,6 @@
 # A ball on a plate among 20 boxes, in 3D with Bullet: thrust brings it to the goal and keeps it there.
 #
-# The reward of a step is 1 at the goal, and falls with the distance. So the best possible return is 1 a step, 150: that of
+# The reward of a step is 1 at the goal, and falls with the distance. So the best possible return is 1 a step, 100: that of
 # a ball that begins at the goal.
 extends "res://addons/tandem/agent.gd"
 
@@ -19,7 +19,7 @@ func _init() -> void:
 	observation_size = 6
 	action_size = 2
 	ticks_per_step = 4
-	max_episode_steps = 150
+	max_episode_steps = 100
 	telemetry = PoolStringArray(["x", "z", "speed_x", "speed_z"])
 	contract_fields = PoolStringArray(["mass_scale_range", "motor_strength_range"])
 	own_methods = PoolStringArray(["place_of_goal"])
