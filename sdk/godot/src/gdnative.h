@@ -27,94 +27,33 @@ namespace tandem_godot {
 struct godot_variant {
   alignas(8) uint8_t bytes[24];
 };
-// String, Array, Dictionary and the pool arrays: a pointer each.
-struct godot_handle {
-  void* pointer;
-};
-struct godot_call_error {
-  int error;
-  int argument;
-  int expected;
-};
-struct godot_api {
-  unsigned type;
-  unsigned version[2];
-  const void* next;
-  unsigned extension_count;
-  const godot_api* const* extensions;
-  void* functions[];  // core.api
-};
 struct godot_extension {
-  unsigned type;  // 1: NATIVESCRIPT
-  unsigned version[2];
+  unsigned type, version[2];  // type 1: NATIVESCRIPT
   const void* next;
   void* functions[];
 };
+struct godot_api {
+  unsigned type, version[2];
+  const void* next;
+  unsigned extension_count;
+  const godot_extension* const* extensions;
+  void* functions[];  // core.api
+};
 struct godot_init_options {
-  bool in_editor;
-  uint64_t hashes[3];
-  void* reporters[2];
-  void* library;
+  uint64_t in_editor, hashes[3];
+  void *reporters[2], *library;
   const godot_api* api;
 };
 
 // Set by godot_gdnative_init.
 inline const godot_api* api = nullptr;
 
-// Calls function `at` of the table.
+// Calls the function at this place of the table; a comment has its name.
+// String, Array, Dictionary and the pool arrays are a pointer each.
 template <typename Result, typename... Args>
 Result Core(int at, Args... args) {
   return reinterpret_cast<Result (*)(Args...)>(api->functions[at])(args...);
 }
-
-// Places in the table. Of a pool array's functions, that of the first of its
-// type.
-enum : int {
-  kRealArray = 187,
-  kRealRead = 276,
-  kRealWrite = 304,
-  kByteArray = 155,
-  kByteRead = 268,
-  kByteWrite = 296,
-  kArrayNew = 323,
-  kArrayGet = 333,
-  kArrayAppend = 336,
-  kArraySize = 356,
-  kArrayDestroy = 361,
-  kDictionaryNew = 362,
-  kDictionaryDestroy = 364,
-  kDictionaryGet = 374,
-  kDictionarySet = 375,
-  kVariantType = 507,
-  kVariantCopy = 508,
-  kNewNil = 509,
-  kNewBool = 510,
-  kNewInt = 512,
-  kNewReal = 513,
-  kNewString = 514,
-  kNewDictionary = 528,
-  kNewArray = 529,
-  kNewByteArray = 530,
-  kNewRealArray = 532,
-  kAsInt = 539,
-  kAsReal = 540,
-  kAsString = 541,
-  kAsDictionary = 555,
-  kAsArray = 556,
-  kAsByteArray = 557,
-  kAsRealArray = 559,
-  kVariantCall = 564,
-  kVariantDestroy = 570,
-  kCharsLength = 571,
-  kCharsData = 572,
-  kCharsDestroy = 573,
-  kStringToUtf8 = 678,
-  kStringFromUtf8 = 682,
-  kStringDestroy = 721,
-  kPrintError = 741,
-  kRegisterClass = 0,   // of NATIVESCRIPT
-  kRegisterMethod = 2,  // of NATIVESCRIPT
-};
 
 // A Variant. Conversions follow Godot's: what cannot be converted is 0 or
 // empty.
@@ -122,44 +61,51 @@ class Value {
  public:
   enum Type { kNil = 0, kString = 4, kBytes = 20 };
 
-  Value() { Core<void>(kNewNil, &raw_); }
-  explicit Value(bool value) { Core<void>(kNewBool, &raw_, value); }
-  explicit Value(int64_t value) { Core<void>(kNewInt, &raw_, value); }
+  Value() { Core<void>(/*variant_new_nil*/ 509, &raw_); }
+  explicit Value(bool value) {
+    Core<void>(/*variant_new_bool*/ 510, &raw_, value);
+  }
+  explicit Value(int64_t value) {
+    Core<void>(/*variant_new_int*/ 512, &raw_, value);
+  }
   explicit Value(uint32_t value) : Value(int64_t{value}) {}
-  explicit Value(double value) { Core<void>(kNewReal, &raw_, value); }
+  explicit Value(double value) {
+    Core<void>(/*variant_new_real*/ 513, &raw_, value);
+  }
   explicit Value(const std::string& text) {
-    auto string = Core<godot_handle>(kStringFromUtf8, text.data(),
-                                     static_cast<int>(text.size()));
-    Core<void>(kNewString, &raw_, &string);
-    Core<void>(kStringDestroy, &string);
+    auto* string = Core<void*>(/*string_chars_to_utf8_with_len*/ 682,
+                               text.data(), static_cast<int>(text.size()));
+    Core<void>(/*variant_new_string*/ 514, &raw_, &string);
+    Core<void>(/*string_destroy*/ 721, &string);
   }
   explicit Value(const char* text) : Value(std::string(text)) {}
   explicit Value(std::span<const float> row) {
-    MakePool<float>(kRealArray, kRealWrite, kNewRealArray, row);
+    MakePool<float>(187, 304, 532, row);
   }
   explicit Value(std::span<const uint8_t> bytes) {
-    MakePool<uint8_t>(kByteArray, kByteWrite, kNewByteArray, bytes);
+    MakePool<uint8_t>(155, 296, 530, bytes);
   }
   explicit Value(const std::vector<Value>& list) {
-    godot_handle array;
-    Core<void>(kArrayNew, &array);
-    for (const Value& each : list) Core<void>(kArrayAppend, &array, &each.raw_);
-    Core<void>(kNewArray, &raw_, &array);
-    Core<void>(kArrayDestroy, &array);
+    void* array;
+    Core<void>(/*array_new*/ 323, &array);
+    for (const Value& each : list)
+      Core<void>(/*array_append*/ 336, &array, &each.raw_);
+    Core<void>(/*variant_new_array*/ 529, &raw_, &array);
+    Core<void>(/*array_destroy*/ 361, &array);
   }
   explicit Value(const std::vector<std::pair<std::string, Value>>& members) {
-    godot_handle map;
-    Core<void>(kDictionaryNew, &map);
+    void* map;
+    Core<void>(/*dictionary_new*/ 362, &map);
     for (const auto& [name, value] : members) {
       const Value key(name);
-      Core<void>(kDictionarySet, &map, &key.raw_, &value.raw_);
+      Core<void>(/*dictionary_set*/ 375, &map, &key.raw_, &value.raw_);
     }
-    Core<void>(kNewDictionary, &raw_, &map);
-    Core<void>(kDictionaryDestroy, &map);
+    Core<void>(/*variant_new_dictionary*/ 528, &raw_, &map);
+    Core<void>(/*dictionary_destroy*/ 364, &map);
   }
   // A copy, of an argument of Godot's.
   explicit Value(const godot_variant* other) {
-    Core<void>(kVariantCopy, &raw_, other);
+    Core<void>(/*variant_new_copy*/ 508, &raw_, other);
   }
   Value(const Value& other) : Value(&other.raw_) {}
   Value(Value&& other) noexcept : Value() { std::swap(raw_, other.raw_); }
@@ -167,35 +113,34 @@ class Value {
     std::swap(raw_, other.raw_);
     return *this;
   }
-  ~Value() { Core<void>(kVariantDestroy, &raw_); }
+  ~Value() { Core<void>(/*variant_destroy*/ 570, &raw_); }
 
-  int type() const { return Core<int>(kVariantType, &raw_); }
-  int64_t Int() const { return Core<int64_t>(kAsInt, &raw_); }
+  int type() const { return Core<int>(/*variant_get_type*/ 507, &raw_); }
+  int64_t Int() const { return Core<int64_t>(/*variant_as_int*/ 539, &raw_); }
   uint32_t Count() const { return static_cast<uint32_t>(Int()); }
-  double Real() const { return Core<double>(kAsReal, &raw_); }
+  double Real() const { return Core<double>(/*variant_as_real*/ 540, &raw_); }
   std::string Text() const {
-    auto string = Core<godot_handle>(kAsString, &raw_);
-    auto chars = Core<godot_handle>(kStringToUtf8, &string);
-    std::string text(Core<const char*>(kCharsData, &chars),
-                     static_cast<size_t>(Core<int>(kCharsLength, &chars)));
-    Core<void>(kCharsDestroy, &chars);
-    Core<void>(kStringDestroy, &string);
+    auto* string = Core<void*>(/*variant_as_string*/ 541, &raw_);
+    auto* chars = Core<void*>(/*string_utf8*/ 678, &string);
+    std::string text(
+        Core<const char*>(/*char_string_get_data*/ 572, &chars),
+        static_cast<size_t>(Core<int>(/*char_string_length*/ 571, &chars)));
+    Core<void>(/*char_string_destroy*/ 573, &chars);
+    Core<void>(/*string_destroy*/ 721, &string);
     return text;
   }
   // A list of any kind, as numbers.
-  std::vector<float> Floats() const {
-    return ReadPool<float>(kAsRealArray, kRealArray, kRealRead);
-  }
+  std::vector<float> Floats() const { return ReadPool<float>(559, 187, 276); }
   std::vector<uint8_t> Bytes() const {
-    return ReadPool<uint8_t>(kAsByteArray, kByteArray, kByteRead);
+    return ReadPool<uint8_t>(557, 155, 268);
   }
   std::vector<Value> List() const {
-    auto array = Core<godot_handle>(kAsArray, &raw_);
+    auto* array = Core<void*>(/*variant_as_array*/ 556, &raw_);
     std::vector<Value> list;
-    for (int i = 0; i < Core<int>(kArraySize, &array); ++i) {
-      list.push_back(Own(Core<godot_variant>(kArrayGet, &array, i)));
+    for (int i = 0; i < Core<int>(/*array_size*/ 356, &array); ++i) {
+      list.push_back(Own(Core<godot_variant>(/*array_get*/ 333, &array, i)));
     }
-    Core<void>(kArrayDestroy, &array);
+    Core<void>(/*array_destroy*/ 361, &array);
     return list;
   }
   std::vector<std::string> Texts() const {
@@ -206,28 +151,29 @@ class Value {
   // A dictionary's value of a key; nil: it has none.
   Value At(const char* key) const {
     const Value name(key);
-    auto map = Core<godot_handle>(kAsDictionary, &raw_);
-    Value value = Own(Core<godot_variant>(kDictionaryGet, &map, &name.raw_));
-    Core<void>(kDictionaryDestroy, &map);
+    auto* map = Core<void*>(/*variant_as_dictionary*/ 555, &raw_);
+    Value value =
+        Own(Core<godot_variant>(/*dictionary_get*/ 374, &map, &name.raw_));
+    Core<void>(/*dictionary_destroy*/ 364, &map);
     return value;
   }
   // Calls an object's method. nil: also if it has none, or its script fails.
   Value Call(const char* method, std::initializer_list<Value> args) {
     std::vector<const godot_variant*> pointers;
     for (const Value& each : args) pointers.push_back(&each.raw_);
-    auto name = Core<godot_handle>(kStringFromUtf8, method,
-                                   static_cast<int>(std::strlen(method)));
-    godot_call_error error = {};
-    Value answer =
-        Own(Core<godot_variant>(kVariantCall, &raw_, &name, pointers.data(),
-                                static_cast<int>(pointers.size()), &error));
-    Core<void>(kStringDestroy, &name);
+    auto* name = Core<void*>(/*string_chars_to_utf8_with_len*/ 682, method,
+                             static_cast<int>(std::strlen(method)));
+    int error[3] = {};
+    Value answer = Own(
+        Core<godot_variant>(/*variant_call*/ 564, &raw_, &name, pointers.data(),
+                            static_cast<int>(pointers.size()), error));
+    Core<void>(/*string_destroy*/ 721, &name);
     return answer;
   }
   // Godot's, which destroys it.
   godot_variant Release() && {
     const godot_variant released = raw_;
-    Core<void>(kNewNil, &raw_);
+    Core<void>(/*variant_new_nil*/ 509, &raw_);
     return released;
   }
 
@@ -242,7 +188,7 @@ class Value {
   // access has ptr, and 2 places later destroy.
   template <typename T>
   void MakePool(int pool, int access, int make, std::span<const T> data) {
-    godot_handle array;
+    void* array;
     Core<void>(pool, &array);
     Core<void>(pool + 9, &array, static_cast<int>(data.size()));
     if (!data.empty()) {
@@ -255,7 +201,7 @@ class Value {
   }
   template <typename T>
   std::vector<T> ReadPool(int as, int pool, int access) const {
-    auto array = Core<godot_handle>(as, &raw_);
+    auto* array = Core<void*>(as, &raw_);
     std::vector<T> data(static_cast<size_t>(Core<int>(pool + 14, &array)));
     if (!data.empty()) {
       void* const read = Core<void*>(pool + 10, &array);

@@ -1,17 +1,16 @@
 // The native half of the add-on: an engine server of libtandem, as an object
 // that addons/tandem/host.gd calls.
 //
-// Data flow: tandem_serve runs on a fiber, a stack of its own, up to its loop,
-// and again from the loop's end: Godot owns the main function, and calls `next`
-// in its physics ticks. Every call comes from Godot's main thread.
-#include <sys/mman.h>
+// Data flow: tandem_serve runs on a stack of its own up to its loop, and again
+// from the loop's end: Godot owns the main function, and calls `next` in its
+// physics ticks. Every call comes from Godot's main thread.
 #include <ucontext.h>
 
 #include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstdlib>
-#include <map>
+#include <deque>
 #include <tandem.hpp>
 
 #include "gdnative.h"
@@ -19,120 +18,76 @@
 namespace tandem_godot {
 namespace {
 
-// Runs a function that returns, for a while, in its middle. One at a time.
-class Fiber {
- public:
-  Fiber() = default;
-  Fiber(const Fiber&) = delete;
-  ~Fiber() {
-    if (stack_ != nullptr) munmap(stack_, kStackBytes);
-  }
-  // Calls `function` until it calls Leave, or ends.
-  void Enter(void (*function)()) {
-    stack_ = mmap(nullptr, kStackBytes, PROT_READ | PROT_WRITE,
-                  MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK, -1, 0);
-    if (stack_ == MAP_FAILED) throw std::bad_alloc();
-    mprotect(stack_, 4096, PROT_NONE);  // an overflow ends the process
-    getcontext(&inside_);
-    inside_.uc_stack = {stack_, 0, kStackBytes};
-    inside_.uc_link = &outside_;
-    makecontext(&inside_, function, 0);
-    swapcontext(&outside_, &inside_);
-  }
-  void Leave() { swapcontext(&inside_, &outside_); }
-  // Returns from Leave, and runs the function to its end.
-  void Resume() { swapcontext(&outside_, &inside_); }
+using Args = std::vector<Value>;
+using Members = std::vector<std::pair<std::string, Value>>;
 
- private:
-  static constexpr size_t kStackBytes = 1 << 20;
-  void* stack_ = nullptr;
-  ucontext_t outside_ = {};
-  ucontext_t inside_ = {};
-};
-
-uint32_t TypeNamed(const std::string& name) {
-  static const std::map<std::string, uint32_t> types = {
-      {"float32", TANDEM_FLOAT32}, {"float64", TANDEM_FLOAT64},
-      {"uint8", TANDEM_UINT8},     {"bool", TANDEM_BOOL},
-      {"int32", TANDEM_INT32},     {"int64", TANDEM_INT64}};
-  const auto found = types.find(name);
-  if (found != types.end()) return found->second;
-  throw std::invalid_argument(
-      "a field's type: expected float32, float64, "
-      "uint8, bool, int32 or int64, found '" +
-      name + "'");
-}
-
+// Calls `call` with a value of the type.
 template <typename Call>
 void WithType(uint32_t dtype, const Call& call) {
-  switch (dtype) {
-    case TANDEM_FLOAT64:
-      return call(double{});
-    case TANDEM_INT32:
-      return call(int32_t{});
-    case TANDEM_INT64:
-      return call(int64_t{});
-    case TANDEM_UINT8:
-    case TANDEM_BOOL:
-      return call(uint8_t{});
-    default:
-      return call(float{});
-  }
+  if (dtype == TANDEM_UINT8) return call(uint8_t{});
+  if (dtype == TANDEM_INT64) return call(int64_t{});
+  call(float{});
 }
 
 class GodotServer final : public tandem::Server {
  public:
   ~GodotServer() override { End({}); }
 
-  // (flags, spec): makes the engine; `spec` is that of host.gd. Returns -1: it
-  // serves, or the exit code of the process.
-  Value Begin(const std::vector<Value>& args) {
+  // (flags, spec): makes the engine; `spec` is that of host.gd. Returns [-1:
+  // it serves, or the exit code of the process; num_envs; values of flags].
+  Value Begin(const Args& args) {
     if (current != nullptr) throw std::logic_error("a second engine");
     words_ = args.at(0).Texts();
     words_.insert(words_.begin(), "tandem-godot");
     spec_ = args.at(1);
     host_ = spec_.At("host");
     for (const Value& flag : spec_.At("flags").List()) {
-      const std::vector<Value> parts = flag.List();  // name, help, default
-      Flag& made = flags_[parts.at(0).Text()];
-      made = {parts.at(1).Text(), parts.at(2).Real()};
-    }
-    for (auto& [name, flag] : flags_) {
-      AddFlag(name.c_str(), flag.help.c_str(), &flag.value);
+      const Args parts = flag.List();  // name, help, default
+      flags_.push_back(
+          {parts.at(0).Text(), parts.at(1).Text(), parts.at(2).Real()});
+      AddFlag(flags_.back().name.c_str(), flags_.back().help.c_str(),
+              &flags_.back().value);
     }
     current = this;
     // A display that dies ends the process by exit().
     std::atexit([] {
       if (current != nullptr) current->End({});
     });
-    fiber_.Enter([] {
-      std::vector<char*> argv;
-      for (std::string& word : current->words_) argv.push_back(word.data());
-      current->exit_code_ =
-          current->Serve(static_cast<int>(argv.size()), argv.data(),
-                         "A project of Godot's with a TandemAgent.");
-    });
+    getcontext(&inside_);
+    inside_.uc_stack.ss_sp = stack_.data();
+    inside_.uc_stack.ss_size = stack_.size();
+    inside_.uc_link = &outside_;
+    makecontext(
+        &inside_,
+        [] {
+          std::vector<char*> argv;
+          for (std::string& word : current->words_) argv.push_back(word.data());
+          current->exit_code_ =
+              current->Serve(static_cast<int>(argv.size()), argv.data(),
+                             "A project of Godot's with a TandemAgent.");
+        },
+        0);
+    swapcontext(&outside_, &inside_);  // until Loop, or the end
     if (!serving_) current = nullptr;
-    return Value(int64_t{exit_code_});
+    Members flags;
+    for (const Flag& flag : flags_) flags.emplace_back(flag.name, flag.value);
+    return Value(Args{Value(int64_t{exit_code_}), Value(options().num_envs),
+                      Value(flags)});
   }
   // (): ends the engine; returns the exit code of the process.
-  Value End(const std::vector<Value>&) {
+  Value End(const Args&) {
     if (std::exchange(serving_, false)) {
-      fiber_.Resume();
+      swapcontext(&outside_, &inside_);  // the end of Loop
       current = nullptr;
     }
     return Value(int64_t{exit_code_});
   }
-  Value NumEnvs(const std::vector<Value>&) { return Value(num_envs_); }
-  Value FlagOf(const std::vector<Value>& args) {
-    return Value(flags_.at(args.at(0).Text()).value);
-  }
 
   // (timeout_secs): waits for work. nil: none in time; false: the engine has
   // ended; true: an RPC, which is answered or was passed to `draw`; [resets],
-  // each [env, seed or nil, contract or nil, whether it begins, its seed]; or
-  // [nil, envs, whether these are all] for a step.
-  Value Next(const std::vector<Value>& args) {
+  // each [env, seed or nil, contract or nil, whether it begins, its seed];
+  // [nil, envs]: a step.
+  Value Next(const Args& args) {
     const tandem::Engine served(engine());
     try {
       work_ = served.Next(args.at(0).Real());
@@ -142,34 +97,25 @@ class GodotServer final : public tandem::Server {
     if (work_.kind == TANDEM_WORK_NONE) {
       return served.stopping() ? Value(false) : Value();
     }
-    if (work_.kind == TANDEM_WORK_STEP) {
-      std::vector<Value> envs;
-      for (uint32_t i = 0; i < work_.count; ++i) {
-        envs.emplace_back(work_.envs[i]);
-      }
-      return Value(std::vector<Value>{Value(), Value(envs)});
-    }
-    if (work_.kind != TANDEM_WORK_RESET) {
+    if (work_.kind != TANDEM_WORK_STEP && work_.kind != TANDEM_WORK_RESET) {
       Do(work_);
       return Value(true);
     }
-    std::vector<Value> resets;
-    for (uint32_t i = 0; i < work_.count; ++i) {
-      const tandem_reset& reset = work_.resets[i];
-      const tandem_contract* const contract =
-          work_.contracts == nullptr ? nullptr : work_.contracts[i];
-      std::vector<Value> parts = {Value(reset.env), Value()};
-      if (reset.has_seed != 0) {
+    const tandem::Work work(work_, options());
+    Args envs, resets;
+    for (const uint32_t env : work.envs()) envs.emplace_back(env);
+    if (work_.kind == TANDEM_WORK_STEP)
+      return Value(Args{Value(), Value(envs)});
+    for (size_t i = 0; i < work.resets().size(); ++i) {
+      const tandem_reset& reset = work.resets()[i];
+      Args parts = {Value(reset.env), Value()};
+      if (reset.has_seed != 0)
         parts[1] = Value(static_cast<int64_t>(reset.seed));
-      }
-      if (contract != nullptr) {
-        std::vector<std::pair<std::string, Value>> ranges;
-        for (uint32_t k = 0; k < contract->range_count; ++k) {
-          const tandem_range& range = contract->ranges[k];
-          ranges.emplace_back(range.name,
-                              range.text != nullptr
-                                  ? Value(range.text)
-                                  : Value({range.values, range.count}));
+      if (const tandem_contract* const contract = work.contract(i)) {
+        Members ranges;
+        for (const tandem_range& range :
+             std::span(contract->ranges, contract->range_count)) {
+          ranges.emplace_back(range.name, Value({range.values, range.count}));
         }
         parts.insert(parts.end(),
                      {Value(ranges), Value(contract->begins != 0),
@@ -177,46 +123,44 @@ class GodotServer final : public tandem::Server {
       }
       resets.emplace_back(parts);
     }
-    return Value(std::vector<Value>{Value(resets)});
+    return Value(Args{Value(resets)});
   }
-  // (env): the action of the step, a list of numbers; of fields a dictionary
-  // of these.
-  Value Action(const std::vector<Value>& args) {
+  // (env): the action of the step, numbers; of fields a dictionary of these.
+  Value Action(const Args& args) {
     const uint32_t env = args.at(0).Count();
     const tandem::Work work(work_, options());
     if (options().act_size > 0) return Value(work.actions(env));
-    std::vector<std::pair<std::string, Value>> members;
-    for (const Field& field : field_list_) {
-      if (!field.name.starts_with("action/")) continue;
-      const tandem_array array = Array(field.name.c_str());
-      WithType(array.dtype, [&](auto type) {
-        const auto row = work.row<decltype(type)>(array, env);
-        std::vector<float> floats(row.begin(), row.end());
-        members.emplace_back(field.name.substr(7), Value(floats));
+    Members members;
+    for (const tandem_field& field : fields_) {
+      const std::string name = field.name;
+      if (!name.starts_with("action/")) continue;
+      WithType(field.dtype, [&](auto type) {
+        const auto row = work.row<decltype(type)>(Array(field.name), env);
+        const std::vector<float> floats(row.begin(), row.end());
+        members.emplace_back(name.substr(7), Value(floats));
       });
     }
     return Value(members);
   }
   // (env, observation, reward, terminated, truncated): writes a row of the
   // work. Returns "", or what is wrong with it.
-  Value Write(const std::vector<Value>& args) {
+  Value Write(const Args& args) {
     const uint32_t env = args.at(0).Count();
     const tandem::Work work(work_, options());
     try {
       if (options().obs_size > 0) {
         Fill("the observation", args.at(1), work.obs(env));
       }
-      for (const Field& field : field_list_) {
-        if (!field.name.starts_with("obs/")) continue;
-        const tandem_array array = Array(field.name.c_str());
-        const std::string key = field.name.substr(4);
-        WithType(array.dtype, [&](auto type) {
-          Fill("observation['" + key + "']", args.at(1).At(key.c_str()),
-               work.row<decltype(type)>(array, env));
+      for (const tandem_field& field : fields_) {
+        const std::string name = field.name;
+        if (!name.starts_with("obs/")) continue;
+        WithType(field.dtype, [&](auto type) {
+          Fill(name, args.at(1).At(field.name + 4),
+               work.row<decltype(type)>(Array(field.name), env));
         });
       }
     } catch (const std::exception& error) {
-      return Value(std::string(error.what()));
+      return Value(error.what());
     }
     if (work_.kind == TANDEM_WORK_STEP) {
       work.reward(env) = static_cast<float>(args.at(2).Real());
@@ -225,113 +169,102 @@ class GodotServer final : public tandem::Server {
     }
     return Value("");
   }
+  // (env, rgb): writes the image beside the observation.
+  Value WriteImage(const Args& args) {
+    Fill("the image", args.at(1),
+         tandem::Work(work_, options())
+             .row<uint8_t>(Array("images"), args.at(0).Count()));
+    return Value();
+  }
   // (failure): ends the reset or step; "": it has not failed.
-  Value Done(const std::vector<Value>& args) {
+  Value Done(const Args& args) {
     const std::string failure = args.at(0).Text();
     tandem_engine_done(engine(), failure.empty() ? nullptr : failure.c_str());
     return Value();
   }
-  // (env, rgb): writes the image beside the observation.
-  Value WriteImage(const std::vector<Value>& args) {
-    const tandem::Work work(work_, options());
-    Fill("the image", args.at(1),
-         work.row<uint8_t>(Array("images"), args.at(0).Count()));
-    return Value();
-  }
   // (call, width, height, rgb): answers a draw; (call, failure): refuses it.
-  Value AnswerDraw(const std::vector<Value>& args) {
+  Value AnswerDraw(const Args& args) {
     const auto call = static_cast<uint64_t>(args.at(0).Int());
-    if (args.size() == 2) {
-      Refuse(call, TANDEM_UNSUPPORTED, args.at(1).Text().c_str());
-      return Value();
-    }
     tandem_draw draw = {};
     draw.width = args.at(1).Count();
-    draw.height = args.at(2).Count();
-    Drawn(call, draw, args.at(3).Bytes());
+    if (args.size() == 2) {
+      Refuse(call, TANDEM_UNSUPPORTED, args[1].Text().c_str());
+    } else {
+      draw.height = args[2].Count();
+      Drawn(call, draw, args.at(3).Bytes());
+    }
     return Value();
   }
 
  private:
   struct Flag {
-    std::string help;
-    double value = 0;
-  };
-  struct Field {
-    std::string name;
-    uint32_t dtype;
-    std::vector<float> shape;
+    std::string name, help;
+    double value;
   };
 
   template <typename T>
   static void Fill(const std::string& what, const Value& from,
                    std::span<T> to) {
-    const auto expect = [&](size_t found) {
-      if (found == to.size()) return;
-      throw std::invalid_argument(
-          what + ": expected " + std::to_string(to.size()) +
-          " numbers, found " +
-          (from.type() == Value::kNil
-               ? "null: a script error is in Godot's log above"
-               : std::to_string(found)));
+    const auto copy = [&](const auto& found) {
+      if (found.size() != to.size()) {
+        throw std::invalid_argument(
+            what + ": expected " + std::to_string(to.size()) +
+            " numbers, found " +
+            (from.type() == Value::kNil
+                 ? "null: a script error is in Godot's log above"
+                 : std::to_string(found.size())));
+      }
+      std::ranges::transform(found, to.begin(), [](auto value) {
+        return std::is_integral_v<T> && !std::isfinite(float(value)) ? T{}
+                                                                     : T(value);
+      });
     };
-    if (sizeof(T) == 1 && from.type() == Value::kBytes) {
-      const std::vector<uint8_t> bytes = from.Bytes();
-      expect(bytes.size());
-      std::ranges::copy(bytes, to.begin());
-      return;
-    }
-    const std::vector<float> floats = from.Floats();
-    expect(floats.size());
-    std::ranges::transform(floats, to.begin(), [](float value) {
-      return std::is_integral_v<T> && !std::isfinite(value)
-                 ? T{}
-                 : static_cast<T>(value);
-    });
+    from.type() == Value::kBytes ? copy(from.Bytes()) : copy(from.Floats());
   }
 
   void Prepare(tandem_engine_options* options) override {
-    num_envs_ = options->num_envs;
+    const auto refuse_if = [](bool wrong, const std::string& text) {
+      if (wrong) throw std::invalid_argument(text);
+    };
     const uint32_t agents = spec_.At("agents").Count();
-    if (agents > 1 && num_envs_ != agents) {
-      throw std::invalid_argument(
-          "--num_envs: expected " + std::to_string(agents) +
-          ", the agents of the scene, found " + std::to_string(num_envs_));
-    }
+    refuse_if(agents > 1 && options->num_envs != agents,
+              "--num_envs: expected " + std::to_string(agents) +
+                  ", the agents of the scene, found " +
+                  std::to_string(options->num_envs));
     const std::string wrong = spec_.At("wrong").Text();
-    if (!wrong.empty()) throw std::invalid_argument(wrong);
-    task_ = spec_.At("task").Text();
-    description_ =
-        host_.Call("describe", {Value(flags_.at("max_episode_steps").value)})
-            .Text();
-    options->task = task_.c_str();
-    options->description = description_.c_str();
+    refuse_if(!wrong.empty(), wrong);
+    Members flags;
+    for (const Flag& flag : flags_) flags.emplace_back(flag.name, flag.value);
+    // [description, the images' side], or the text of what is wrong
+    const Value described = host_.Call("describe", {Value(flags)});
+    refuse_if(described.type() == Value::kString, described.Text());
+    texts_ = {spec_.At("task").Text(), described.List().at(0).Text()};
+    options->task = texts_[0].c_str();
+    options->description = texts_[1].c_str();
+    options->image_width = options->image_height =
+        described.List().at(1).Count();
     options->obs_size = spec_.At("observation_size").Count();
     options->act_size = spec_.At("action_size").Count();
     options->step_secs = spec_.At("step_secs").Real();
-    for (const Value& field : spec_.At("fields").List()) {
-      const std::vector<Value> parts = field.List();  // name, type, shape
-      field_list_.push_back({parts.at(0).Text(), TypeNamed(parts.at(1).Text()),
-                             parts.at(2).Floats()});
-    }
-    for (const Field& field : field_list_) {
-      const auto dimensions = static_cast<uint32_t>(field.shape.size());
-      tandem_field& made = fields_.emplace_back(
-          tandem_field{field.name.c_str(), field.dtype, dimensions, {}});
-      if (dimensions > TANDEM_MAX_DIMENSIONS) {
-        throw std::invalid_argument(field.name + ": at most 4 dimensions");
-      }
-      std::ranges::copy(field.shape, made.shape);
+    for (const Value& listed : spec_.At("fields").List()) {
+      const Args parts = listed.List();  // name, type, shape
+      const std::string& name = texts_.emplace_back(parts.at(0).Text());
+      const std::string type = parts.at(1).Text();
+      const std::vector<float> shape = parts.at(2).Floats();
+      refuse_if(type != "float32" && type != "uint8" && type != "int64",
+                name + ": expected float32, uint8 or int64, found " + type);
+      refuse_if(shape.size() > TANDEM_MAX_DIMENSIONS,
+                name + ": expected at most 4 dimensions");
+      tandem_field& field = fields_.emplace_back();
+      field.name = name.c_str();
+      field.dtype = type == "uint8"   ? TANDEM_UINT8
+                    : type == "int64" ? TANDEM_INT64
+                                      : TANDEM_FLOAT32;
+      field.dimensions = static_cast<uint32_t>(shape.size());
+      std::ranges::copy(shape, field.shape);
     }
     options->fields = fields_.data();
     options->field_count = static_cast<uint32_t>(fields_.size());
-    const std::string no_pictures = spec_.At("no_pictures").Text();
-    const auto side = static_cast<uint32_t>(flags_.at("image_side").value);
-    if (side > 0 && !no_pictures.empty()) {
-      throw std::invalid_argument("--image_side: expected 0, found " +
-                                  std::to_string(side) + "; " + no_pictures);
-    }
-    options->image_width = options->image_height = side;
     services.joint_names = spec_.At("telemetry").Texts();
     services.contract_fields = spec_.At("contract_fields").Texts();
     for (const std::string& name : spec_.At("own_methods").Texts()) {
@@ -343,7 +276,7 @@ class GodotServer final : public tandem::Server {
   void Loop(const tandem::Engine&) override {
     exit_code_ = -1;
     serving_ = true;
-    fiber_.Leave();
+    swapcontext(&inside_, &outside_);
   }
   // host.gd takes these from Next.
   void Reset(const tandem::Work&) override {}
@@ -360,7 +293,7 @@ class GodotServer final : public tandem::Server {
   }
   std::vector<uint8_t> CallOwn(std::string_view method,
                                std::span<const uint8_t> request) override {
-    const std::vector<Value> answer =
+    const Args answer =
         host_.Call("call_own", {Value(std::string(method)), Value(request)})
             .List();
     const std::string failure = answer.size() != 2
@@ -373,50 +306,44 @@ class GodotServer final : public tandem::Server {
   }
   void Clear() override { host_.Call("clear", {}); }
 
-  // The server that is on the fiber: tandem_serve runs once in a process.
+  // The server in tandem_serve, which runs once in a process.
   static inline GodotServer* current = nullptr;
 
-  Fiber fiber_;
+  std::vector<char> stack_ = std::vector<char>(1 << 20);
+  ucontext_t outside_ = {}, inside_ = {};
   bool serving_ = false;
   int exit_code_ = 0;
-  uint32_t num_envs_ = 0;
   tandem_work work_ = {};
   Value spec_, host_;
   std::vector<std::string> words_;
-  std::map<std::string, Flag> flags_;
-  std::vector<Field> field_list_;
+  std::deque<Flag> flags_;         // their addresses stay
+  std::deque<std::string> texts_;  // also
   std::vector<tandem_field> fields_;
-  std::string task_, description_;
 };
 
-using Method = Value (GodotServer::*)(const std::vector<Value>&);
-struct NamedMethod {
+struct Method {
   const char* name;
-  Method method;
+  Value (GodotServer::*function)(const Args&);
 };
-std::array kMethods = {NamedMethod{"begin", &GodotServer::Begin},
-                       NamedMethod{"end", &GodotServer::End},
-                       NamedMethod{"num_envs", &GodotServer::NumEnvs},
-                       NamedMethod{"flag", &GodotServer::FlagOf},
-                       NamedMethod{"next", &GodotServer::Next},
-                       NamedMethod{"action", &GodotServer::Action},
-                       NamedMethod{"write", &GodotServer::Write},
-                       NamedMethod{"write_image", &GodotServer::WriteImage},
-                       NamedMethod{"done", &GodotServer::Done},
-                       NamedMethod{"answer_draw", &GodotServer::AnswerDraw}};
+std::array kMethods = {Method{"begin", &GodotServer::Begin},
+                       Method{"end", &GodotServer::End},
+                       Method{"next", &GodotServer::Next},
+                       Method{"action", &GodotServer::Action},
+                       Method{"write", &GodotServer::Write},
+                       Method{"write_image", &GodotServer::WriteImage},
+                       Method{"done", &GodotServer::Done},
+                       Method{"answer_draw", &GodotServer::AnswerDraw}};
 
-godot_variant CallMethod(void*, void* named, void* server, int count,
+godot_variant CallMethod(void*, void* data, void* server, int count,
                          godot_variant** raw) {
+  const Method& method = *static_cast<Method*>(data);
   try {
-    std::vector<Value> args;
-    for (int i = 0; i < count; ++i) args.emplace_back(raw[i]);
-    return (static_cast<GodotServer*>(server)
-                ->*static_cast<NamedMethod*>(named)
-                ->method)(args)
+    const Args args(raw, raw + count);
+    return (static_cast<GodotServer*>(server)->*method.function)(args)
         .Release();
   } catch (const std::exception& error) {
-    Core<void>(kPrintError, error.what(),
-               static_cast<NamedMethod*>(named)->name, "tandem_godot.cc", 0);
+    Core<void>(/*print_error*/ 741, error.what(), method.name,
+               "tandem_godot.cc", 0);
     return Value().Release();
   }
 }
@@ -424,28 +351,23 @@ godot_variant CallMethod(void*, void* named, void* server, int count,
 }  // namespace
 }  // namespace tandem_godot
 
-// What Godot calls.
-extern "C" {
-__attribute__((visibility("default"))) void godot_gdnative_init(
+#define GODOT_CALLS extern "C" __attribute__((visibility("default"))) void
+
+GODOT_CALLS godot_gdnative_init(
     const tandem_godot::godot_init_options* options) {
   tandem_godot::api = options->api;
 }
-__attribute__((visibility("default"))) void godot_gdnative_terminate(void*) {}
-__attribute__((visibility("default"))) void godot_nativescript_init(
-    void* handle) {
+GODOT_CALLS godot_gdnative_terminate(void*) {}
+GODOT_CALLS godot_nativescript_init(void* handle) {
   using namespace tandem_godot;
-  struct Function {  // of a class or a method: the function, its data, a free
+  struct Function {  // and its data, and what frees these
     void* function;
     void* data = nullptr;
-    void (*free)(void*) = nullptr;
+    void* free = nullptr;
   };
-  const godot_extension* script = nullptr;
-  for (unsigned i = 0; i < api->extension_count; ++i) {
-    const auto* each =
-        reinterpret_cast<const godot_extension*>(api->extensions[i]);
-    if (each->type == 1) script = each;
-  }
-  if (script == nullptr) return;
+  const auto script = *std::find_if(
+      api->extensions, api->extensions + api->extension_count,
+      [](const godot_extension* each) { return each->type == 1; });
   void* (*const make)(void*, void*) = [](void*, void*) -> void* {
     return new GodotServer;
   };
@@ -453,14 +375,13 @@ __attribute__((visibility("default"))) void godot_nativescript_init(
     delete static_cast<GodotServer*>(server);
   };
   reinterpret_cast<void (*)(void*, const char*, const char*, Function,
-                            Function)>(script->functions[kRegisterClass])(
+                            Function)>(script->functions[/*register_class*/ 0])(
       handle, "TandemServer", "Reference", {reinterpret_cast<void*>(make)},
       {reinterpret_cast<void*>(destroy)});
-  for (NamedMethod& each : kMethods) {
+  for (Method& each : kMethods) {
     reinterpret_cast<void (*)(void*, const char*, const char*, int, Function)>(
-        script->functions[kRegisterMethod])(
+        script->functions[/*register_method*/ 2])(
         handle, "TandemServer", each.name, /*no remote calls*/ 0,
         {reinterpret_cast<void*>(&CallMethod), &each});
   }
-}
 }

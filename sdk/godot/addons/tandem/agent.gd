@@ -39,56 +39,45 @@ var draws := RandomNumberGenerator.new()
 # Why the reset, step or call failed.
 var failure := ""
 
-
 # Starts an episode. Returns OK; after a script error Godot returns null instead.
 func _start(_contract: Dictionary):
 	return OK
-
 
 # Applies an action, a list of numbers or a dictionary of fields; the ticks of the step follow. Returns OK.
 func _act(_action):
 	return OK
 
-
 # Returns the observation, a list of numbers or a dictionary of fields; sets reward and done.
 func _observe():
 	return []
 
-
 func _telemetry():
 	return []
-
 
 # Answers a method of own_methods with bytes or a text.
 func _call_own(_method: String, _request: PoolByteArray):
 	return ""
 
-
 # A trainer has left: undoes what own methods did.
 func _clear():
 	pass
 
-
 # Fails the reset, step or call, with a text for the trainer.
 func fail(text: String) -> void:
 	failure = text
-
 
 # Returns a number of the contract's field, drawn from its range; `otherwise` without it.
 func drawn(contract: Dictionary, field: String, otherwise: float) -> float:
 	var values = contract.get(field)
 	return otherwise if values == null else draws.randf_range(values[0], values[values.size() - 1])
 
-
 # Returns element i of an action, inside of its range.
 func clipped(action, i := 0) -> float:
 	return 0.0 if is_nan(action[i]) else clamp(action[i], action_low, action_high)
 
-
 func _ready() -> void:
 	if OS.has_environment("TANDEM_GODOT_FLAGS"):
 		load("res://addons/tandem/host.gd").of(get_tree()).joined(self)
-
 
 func _exit_tree() -> void:
 	if OS.has_environment("TANDEM_GODOT_FLAGS"):

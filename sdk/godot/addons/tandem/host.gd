@@ -7,10 +7,13 @@ extends Node
 
 # How long a tick waits for the trainer, before the rest of Godot has its turn.
 const PATIENCE_SECS := 0.002
-const NO_PICTURES := "no pictures: start with --frames, --image_side or --window, and one agent in the main scene"
+const RELOADED := "the scene was loaded again; reset the environments"
+const NO_PICTURES := "no pictures: start with --frames or --image_side, and one agent in the main scene"
 
 var server  # the native half; null: not started, or ended
 var spec: Dictionary
+var flags: Dictionary
+var num_envs := 0
 var templates := []  # the agents of the main scene
 var agents := []  # of each environment
 var views := []  # their viewports; empty: several templates, which share a world
@@ -22,11 +25,9 @@ var wanted := []  # images to draw: [call, env, width, height]; call null: of an
 var tick_due_usec := 0.0
 var arranged := true
 
-
 func _init() -> void:
 	pause_mode = PAUSE_MODE_PROCESS
 	process_priority = -1000  # observes before the ticks of other nodes
-
 
 # Returns the tree's host.
 static func of(tree: SceneTree) -> Node:
@@ -36,7 +37,6 @@ static func of(tree: SceneTree) -> Node:
 		tree.root.call_deferred("add_child", host)
 	return tree.get_meta("tandem_host")
 
-
 func joined(agent: Node) -> void:
 	if not is_a_parent_of(agent):
 		templates.append(agent)
@@ -44,12 +44,10 @@ func joined(agent: Node) -> void:
 			call_deferred("_arrange")
 		arranged = false
 
-
 func left(agent: Node) -> void:
 	templates.erase(agent)
-	if views.empty() and not templates.has(agent):
+	if views.empty():
 		agents.erase(agent)
-
 
 # Makes the engine, and the environments of the main scene that was loaded.
 func _arrange():
@@ -58,67 +56,53 @@ func _arrange():
 		return
 	if server == null:
 		_begin()
-	elif hash(_spec()) != hash(spec):
-		return _end("the new scene's agents have other spaces than the first scene's")
+	elif hash(_spec(templates[0])) != hash(spec):
+		push_error("tandem: the new scene's agents have other spaces than the first scene's")
+		return get_tree().quit(1)
 	if server == null:
 		return
 	get_tree().paused = true
 	PhysicsServer.set_active(true)
 	Physics2DServer.set_active(true)
-	if not stepping.empty():
-		ticks_left = 0
-		stepping = []
-		server.done("the scene was loaded again; reset the environments")
+	var in_exchange := not stepping.empty()
+	for each in wanted:
+		if each[0] == null:
+			in_exchange = true
+		else:
+			server.answer_draw(each[0], RELOADED)
+	if in_exchange:
+		server.done(RELOADED)
+	ticks_left = 0
+	stepping = []
+	wanted = []
 	for view in views:
 		view.queue_free()
 	views = []
 	agents = templates.duplicate()
 	if templates.size() == 1 and templates[0].owner != null:
 		agents = []
-		for env in server.num_envs():
+		for env in num_envs:
 			_add_environment()
 	running = {0: true}
 	_run([])
 	for env in agents.size():
 		unbegun[env] = true
-	if server.flag("window") > 0:
-		_show()
 
-
-# Shows the environments side by side in the window.
-func _show() -> void:
-	get_tree().root.disable_3d = not views.empty()
-	var columns := int(ceil(sqrt(views.size())))
-	var size := get_tree().root.get_visible_rect().size / max(1, columns)
-	for env in views.size():
-		var picture := TextureRect.new()
-		picture.texture = views[env].get_texture()
-		picture.expand = true
-		picture.rect_size = size
-		picture.rect_position = Vector2(env % columns, env / columns) * size
-		views[env].render_target_update_mode = Viewport.UPDATE_ALWAYS
-		add_child(picture)
-		views[env].connect("tree_exiting", picture, "queue_free")
-
-
-func _spec() -> Dictionary:
-	var first: Node = templates[0]
+func _spec(agent: Node) -> Dictionary:
 	var fields := []
-	for kind in ["obs", "action"]:
-		var listed: Dictionary = first.observation_fields if kind == "obs" else first.action_fields
-		for path in listed:
-			var field: Array = listed[path]
-			fields.append([kind + "/" + path, field[0], field.slice(1, field.size()) if field.size() > 1 else []])
+	for kind in [["obs/", agent.observation_fields], ["action/", agent.action_fields]]:
+		for path in kind[1]:
+			var field: Array = kind[1][path]
+			fields.append([kind[0] + path, field[0], field.slice(1, field.size()) if field.size() > 1 else []])
 	return {
-		"observation_size": first.observation_size,
-		"action_size": first.action_size,
+		"observation_size": agent.observation_size,
+		"action_size": agent.action_size,
 		"fields": fields,
-		"telemetry": first.telemetry,
-		"contract_fields": first.contract_fields,
-		"own_methods": first.own_methods,
-		"step_secs": float(first.ticks_per_step) / Engine.iterations_per_second,
+		"telemetry": agent.telemetry,
+		"contract_fields": agent.contract_fields,
+		"own_methods": agent.own_methods,
+		"step_secs": float(agent.ticks_per_step) / Engine.iterations_per_second,
 	}
-
 
 func _begin():
 	var script = load("res://addons/tandem/server.gdns")
@@ -126,62 +110,53 @@ func _begin():
 		printerr("tandem 00:00:00.000 error: EngineStartFailed: expected libtandem_godot.so and libtandem.so.1 in the",
 				" project's addons/tandem, found none that loads; build them by CMake and copy the folder")
 		return get_tree().quit(1)
-	var made = script.new()
-	spec = _spec()
-	var first: Node = templates[0]
+	spec = _spec(templates[0])
 	var begun := spec.duplicate()
-	begun["no_pictures"] = "" if _draws() else NO_PICTURES
 	begun["wrong"] = ""
 	for agent in templates:
-		templates[0] = agent
-		if hash(_spec()) != hash(spec):
+		if hash(_spec(agent)) != hash(spec):
 			begun["wrong"] = "agents of one scene: expected equal spaces, found others at %s than at %s" % [
-					agent.get_path(), first.get_path()]
-	templates[0] = first
+					agent.get_path(), templates[0].get_path()]
 	begun["host"] = self
 	begun["agents"] = templates.size()
 	begun["task"] = ProjectSettings.get_setting("application/config/name")
 	begun["flags"] = [
-		["max_episode_steps", "steps after which an episode is truncated; 0: no limit", first.max_episode_steps],
+		["max_episode_steps", "steps after which an episode is truncated; 0: no limit", templates[0].max_episode_steps],
 		["real_time", "1: no faster than a clock", 0],
-		["window", "1: shows the environments in a window", 0],
 		["image_side", "pixels of an image beside each observation; 0: none", 0],
 	]
-	var code: int = made.begin(Array(OS.get_environment("TANDEM_GODOT_FLAGS").split("\u001f", false)), begun)
-	if code >= 0:
-		return get_tree().quit(code)
+	var made = script.new()
+	var answer: Array = made.begin(Array(OS.get_environment("TANDEM_GODOT_FLAGS").split("\u001f", false)), begun)
+	if answer[0] >= 0:
+		return get_tree().quit(answer[0])
 	server = made
-	var root := get_tree().root
-	PhysicsServer.space_set_active(root.find_world().space, templates.size() > 1)
-	Physics2DServer.space_set_active(root.find_world_2d().space, templates.size() > 1)
-	if server.flag("window") == 0:
-		VisualServer.render_loop_enabled = false
-		VisualServer.viewport_set_active(root.get_viewport_rid(), false)
+	num_envs = answer[1]
+	flags = answer[2]
+	_set_spaces(get_tree().root, templates.size() > 1, true, true)
+	VisualServer.render_loop_enabled = false
+	VisualServer.viewport_set_active(get_tree().root.get_viewport_rid(), false)
 
-
-# Returns the description of the task, JSON.
-func describe(max_steps: float) -> String:
+# Returns [the description of the task, JSON; the side of images], or what is wrong with these flags.
+func describe(its_flags: Dictionary):
+	var side := int(its_flags["image_side"])
+	if side > 0 and not _draws():
+		return "--image_side: expected 0, found %d; %s" % [side, NO_PICTURES]
 	var first: Node = templates[0]
-	var description := {"max_episode_steps": int(max_steps), "infos": []}
-	if first.observation_size > 0:
-		description["observation_space"] = {
-			"type": "Box", "shape": [first.observation_size], "low": ["-inf"], "high": ["inf"], "dtype": "float32"}
-	if first.action_size > 0:
-		description["action_space"] = {
-			"type": "Box", "shape": [first.action_size], "low": [first.action_low], "high": [first.action_high],
-			"dtype": "float32"}
-	return to_json(description)
-
+	var description := {"max_episode_steps": int(its_flags["max_episode_steps"]), "infos": []}
+	for space in [["observation_space", first.observation_size, "-inf", "inf"],
+			["action_space", first.action_size, first.action_low, first.action_high]]:
+		if space[1] > 0:
+			description[space[0]] = {
+				"type": "Box", "shape": [space[1]], "low": [space[2]], "high": [space[3]], "dtype": "float32"}
+	return [to_json(description), side]
 
 # Adds a copy of the agent's scene in a world of its own.
 func _add_environment() -> void:
 	var template: Node = templates[0]
 	var view := Viewport.new()
-	view.own_world = false
 	view.world = World.new()
 	view.world_2d = World2D.new()
-	PhysicsServer.space_set_active(view.world.space, false)
-	Physics2DServer.space_set_active(view.world_2d.space, false)
+	_set_spaces(view, false, true, true)
 	view.render_target_update_mode = Viewport.UPDATE_DISABLED
 	view.render_target_v_flip = true
 	view.size = Vector2(320, 240)
@@ -191,12 +166,11 @@ func _add_environment() -> void:
 	views.append(view)
 	agents.append(arena.get_node(template.owner.get_path_to(template)))
 
-
 func _physics_process(_delta: float):
 	if server == null or not wanted.empty():
 		return
 	if ticks_left > 0:
-		if server.flag("real_time") > 0:
+		if flags["real_time"] > 0:
 			var now := float(OS.get_ticks_usec())
 			OS.delay_usec(int(max(0, tick_due_usec - now)))
 			tick_due_usec = max(now, tick_due_usec) + 1e6 / Engine.iterations_per_second
@@ -217,7 +191,6 @@ func _physics_process(_delta: float):
 			_start_step(work[1])
 	if ticks_left == 0:
 		_run([])
-
 
 # Each of `resets`: [env, seed or null, and with a contract: it, whether it begins, its seed].
 func _reset(resets: Array) -> void:
@@ -250,7 +223,6 @@ func _reset(resets: Array) -> void:
 		unbegun.erase(env)
 	_done(failure, resets)
 
-
 # Puts the environment's bodies, where they are now, in new spaces: a seed's trajectory depends on nothing before it. (But
 # Bullet orders contacts that begin in the same tick by addresses in memory.)
 func _renew_world(env: int) -> void:
@@ -266,7 +238,6 @@ func _renew_world(env: int) -> void:
 	running[env] = true
 	_set_running(env, false)
 
-
 # A body that was placed elsewhere keeps its old inertia in world coordinates until a tick, unless its mass is set.
 func _renew_bodies(node: Node) -> void:
 	if node is RigidBody:
@@ -275,12 +246,11 @@ func _renew_bodies(node: Node) -> void:
 	for child in node.get_children():
 		_renew_bodies(child)
 
-
 func _start_step(envs: Array):
 	var failure := ""
 	for env in envs:
 		if unbegun.has(env) or env >= agents.size():
-			failure = "the scene was loaded again; reset the environments"
+			failure = RELOADED
 			break
 		var agent: Node = agents[env]
 		agent.failure = ""
@@ -293,18 +263,15 @@ func _start_step(envs: Array):
 	ticks_left = agents[envs[0]].ticks_per_step if not envs.empty() else 1
 	_run(envs)
 
-
 func _finish_step() -> void:
 	var failure := ""
-	var limit: float = server.flag("max_episode_steps")
 	for env in stepping:
 		agents[env].steps += 1
-		failure = _write(env, limit)
+		failure = _write(env, flags["max_episode_steps"])
 		if failure != "":
 			break
 	_done(failure, stepping)
 	stepping = []
-
 
 func _write(env: int, limit := 0.0) -> String:
 	var agent: Node = agents[env]
@@ -315,17 +282,15 @@ func _write(env: int, limit := 0.0) -> String:
 			env, observation, agent.reward, agent.done, limit > 0 and agent.steps >= limit)
 	return "" if wrong == "" else "%s: %s" % [agent.get_path(), wrong]
 
-
 func _failure(agent: Node, function: String, answer) -> String:
 	if agent.failure != "":
 		return agent.failure
 	return "" if answer == OK else "%s of %s: expected OK, found %s; a script error is in Godot's log, or `return OK` is missing" % [
 			function, agent.get_path(), str(answer)]
 
-
 # Ends the exchange of these environments, or those of these resets: with images after they are drawn.
 func _done(failure: String, envs: Array) -> void:
-	var side := int(server.flag("image_side"))
+	var side := int(flags["image_side"])
 	if failure != "":
 		push_error("tandem: " + failure)
 	elif side > 0 and not envs.empty():
@@ -333,7 +298,6 @@ func _done(failure: String, envs: Array) -> void:
 			wanted.append([null, env[0] if env is Array else env, side, side])
 		return
 	server.done(failure)
-
 
 # Lets time pass in these environments only.
 func _run(envs: Array) -> void:
@@ -346,30 +310,28 @@ func _run(envs: Array) -> void:
 		if running.has(env) != wanted_running.has(env):
 			_set_running(env, wanted_running.has(env))
 	if views.empty():
-		var root := get_tree().root
-		PhysicsServer.space_set_active(root.find_world().space, not envs.empty())
-		Physics2DServer.space_set_active(root.find_world_2d().space, not envs.empty())
-		get_tree().current_scene.pause_mode = PAUSE_MODE_INHERIT if envs.empty() else PAUSE_MODE_PROCESS
+		_set_spaces(get_tree().root, not envs.empty(), true, true)
+		if get_tree().current_scene != null:
+			get_tree().current_scene.pause_mode = PAUSE_MODE_INHERIT if envs.empty() else PAUSE_MODE_PROCESS
 	running = wanted_running
-
 
 func _set_running(env: int, value: bool) -> void:
 	if value:
 		running[env] = true
 	else:
 		running.erase(env)
-	var view: Viewport = views[env]
-	var arena := view.get_child(0)
+	var arena: Node = views[env].get_child(0)
 	arena.pause_mode = PAUSE_MODE_PROCESS if value else PAUSE_MODE_STOP
-	if not arena is CanvasItem:
-		PhysicsServer.space_set_active(view.world.space, value)
-	if not arena is Spatial:
-		Physics2DServer.space_set_active(view.world_2d.space, value)
+	_set_spaces(views[env], value, not arena is CanvasItem, not arena is Spatial)
 
+func _set_spaces(view: Viewport, value: bool, has_3d: bool, has_2d: bool) -> void:
+	if has_3d:
+		PhysicsServer.space_set_active(view.find_world().space, value)
+	if has_2d:
+		Physics2DServer.space_set_active(view.find_world_2d().space, value)
 
 func _draws() -> bool:
 	return OS.get_name() != "Server" and templates.size() == 1
-
 
 # Called by the native half, in `next`: draws the image in the rest of this turn, after the scene's transforms are known.
 func draw(call: int, env: int, width: int, height: int) -> void:
@@ -377,7 +339,6 @@ func draw(call: int, env: int, width: int, height: int) -> void:
 		server.answer_draw(call, NO_PICTURES)
 	else:
 		wanted.append([call, env, width, height])
-
 
 func _process(_delta: float) -> void:
 	var done := false
@@ -404,38 +365,28 @@ func _process(_delta: float) -> void:
 				server.write_image(env, image.get_data())
 			else:
 				server.answer_draw(batch[env][0], batch[env][2], batch[env][3], image.get_data())
-			if server.flag("window") > 0:
-				views[env].render_target_update_mode = Viewport.UPDATE_ALWAYS
 		wanted = later
 	if done:
 		server.done("")
 
-
 func telemetry(env: int) -> Array:
 	return Array(agents[env]._telemetry())
 
-
-# Returns [failure, answer].
+# Returns [failure, answer]: the answer of the last environment.
 func call_own(method: String, request: PoolByteArray) -> Array:
-	var agent: Node = agents[0]
-	var answer = null
-	for each in agents:
-		each.failure = ""
-		answer = each._call_own(method, request)
-		if each.failure != "" or answer == null:
-			return [each.failure if each.failure != "" else "_call_own returned null: a script error is in Godot's log", ""]
+	var answer = "no agent"
+	for agent in agents:
+		agent.failure = ""
+		answer = agent._call_own(method, request)
+		if agent.failure == "" and answer == null:
+			agent.failure = "_call_own returned null: a script error is in Godot's log above"
+		if agent.failure != "":
+			return [agent.failure, ""]
 	return ["", answer]
-
 
 func clear() -> void:
 	for agent in agents:
 		agent._clear()
-
-
-func _end(why: String) -> void:
-	push_error("tandem: " + why)
-	get_tree().quit(1)
-
 
 func _exit_tree() -> void:
 	if server != null:

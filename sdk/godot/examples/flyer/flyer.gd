@@ -1,11 +1,11 @@
 # A flyer follows a light in the wind, in 2D.
 #
 # The reward of a step is 1 at the light, and falls with the distance. So the best possible return is 1 a step, 200: that of
-# a flyer that begins at the light and stays with it.
+# a flyer that is at the light at once, and stays with it.
 extends "res://addons/tandem/agent.gd"
 
 const SIZE := Vector2(320, 240)
-const WIDTH := 20.0  # pixels at which the reward is 0.6
+const WIDTH := 24.0  # pixels at which the reward is 0.6
 const THRUST := 900.0
 
 var flyer: RigidBody2D
@@ -13,7 +13,6 @@ var light := Vector2()
 var phase := 0.0
 var wind := 0.0
 var strength := 1.0
-
 
 func _init() -> void:
 	observation_size = 4
@@ -24,8 +23,8 @@ func _init() -> void:
 	contract_fields = PoolStringArray(["motor_strength_range"])
 	own_methods = PoolStringArray(["set_wind"])
 
-
 func _ready() -> void:
+	print("flyer: the best possible return is ", max_episode_steps)
 	for wall in [Rect2(-20, -20, 360, 20), Rect2(-20, 240, 360, 20), Rect2(-20, 0, 20, 240), Rect2(320, 0, 20, 240)]:
 		var shape := RectangleShape2D.new()
 		shape.extents = wall.size / 2
@@ -39,7 +38,6 @@ func _ready() -> void:
 	_add_body(flyer, circle)
 	get_parent().connect("draw", self, "_draw_all")
 
-
 func _add_body(body: PhysicsBody2D, shape: Shape2D) -> PhysicsBody2D:
 	var collision := CollisionShape2D.new()
 	collision.shape = shape
@@ -47,24 +45,21 @@ func _add_body(body: PhysicsBody2D, shape: Shape2D) -> PhysicsBody2D:
 	add_child(body)
 	return body
 
-
 func _draw_all() -> void:
 	var canvas: Node2D = get_parent()
 	canvas.draw_rect(Rect2(Vector2(), SIZE), Color.midnightblue)
 	canvas.draw_circle(light, 12, Color.gold)
 	canvas.draw_circle(flyer.position, 8, Color.orangered)
 
-
 func _start(contract: Dictionary):
 	strength = drawn(contract, "motor_strength_range", 1.0)
 	phase = random.randf_range(0, TAU)
-	flyer.transform = Transform2D(0, Vector2(random.randf_range(20, 300), random.randf_range(20, 220)))
+	_move_light()
+	flyer.transform = Transform2D(0, light + Vector2(50, 0).rotated(random.randf_range(0, TAU)))
 	flyer.linear_velocity = Vector2()
 	flyer.angular_velocity = 0
 	flyer.applied_force = Vector2()
-	_move_light()
 	return OK
-
 
 # Returns the light's speed, pixels a second.
 func _move_light() -> Vector2:
@@ -73,13 +68,11 @@ func _move_light() -> Vector2:
 	get_parent().update()
 	return Vector2(-90 * sin(phase), 120 * cos(2 * phase)) * 0.015 * 20
 
-
 func _act(action):
 	var push := Vector2(clipped(action, 0), clipped(action, 1)) * strength
 	# Without an action it hovers.
 	flyer.applied_force = push * THRUST + Vector2(wind, -0.3 * 98 * flyer.mass)
 	return OK
-
 
 func _observe():
 	var speed := _move_light()
@@ -88,10 +81,8 @@ func _observe():
 	var drift := speed - flyer.linear_velocity
 	return [apart.x / 100, apart.y / 100, drift.x / 100, drift.y / 100]
 
-
 func _telemetry():
 	return [flyer.position.x, flyer.position.y, flyer.linear_velocity.x, flyer.linear_velocity.y]
-
 
 func _call_own(_method: String, request: PoolByteArray):
 	var text := request.get_string_from_ascii()
@@ -99,7 +90,6 @@ func _call_own(_method: String, request: PoolByteArray):
 		return fail("set_wind: expected a number")
 	wind = float(text)
 	return "ok"
-
 
 func _clear() -> void:
 	wind = 0.0
