@@ -4,8 +4,8 @@ The method is ARS V2-t of Mania, Guy and Recht, "Simple random search provides a
 learning" (2018). Each environment runs one perturbed copy of the policy, one half of them the opposites of the other
 half, so that a whole iteration is one batch of episodes in the engine, stepped in lock-step through shared memory.
 
-With --server it teaches the task of an engine of your own, such as a game of Godot; a few numbers are learnt faster with
-larger steps, such as --noise=0.2 --step_size=0.12.
+With --server it teaches the task of an engine of your own, such as a game of Godot. Tasks with few numbers need larger
+steps, such as --noise=0.2 --step_size=0.12.
 
 Ctrl-C ends the training early; what was learnt until then is evaluated, shown and drawn.
 """
@@ -224,10 +224,8 @@ def main() -> None:
         search = Search(client, arguments.seed, noise=arguments.noise, step_size=arguments.step_size, steps=steps)
         random = before = math.nan
         try:
-            print(
-                f"{client.task}: {client.num_envs} environments in process {engine.pid}; first a random policy",
-                flush=True,
-            )
+            print(f"{client.task}: {client.num_envs} environments in process {engine.pid}; first at random", flush=True)
+
             random = random_return(client, search.rng, steps)
             before = search.evaluate()
             train(search, arguments.iterations, arguments.seconds)

@@ -5,8 +5,6 @@ import os
 import re
 import shutil
 import signal
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -107,7 +105,7 @@ def test_pictures_show_the_game_as_telemetry_has_it(built: Path) -> None:
         for env, tile in enumerate(separate(frame, metadata, 4)):
             x, y = client.mujoco.joint_state([env])[0].positions[:2]
             assert tile[int(y), int(x)].tolist() == [255, 69, 0]  # orange-red, the flyer
-            assert client.images[env][int(y / 3), int(x / 4)].tolist() == [255, 69, 0]
+            assert client.images is not None and client.images[env][int(y / 3), int(x / 4)].tolist() == [255, 69, 0]
 
 
 def test_a_contract_changes_the_mass(probe: Path) -> None:
@@ -177,15 +175,13 @@ def test_a_frozen_godot_is_a_step_timeout(probe: Path) -> None:
 
 
 def test_trainers_that_are_frozen_or_killed_leave_the_game(probe: Path) -> None:
-    """A frozen one keeps the game; after its end the next one starts afresh."""
+    """A frozen one keeps the game; after its end the next one attaches."""
     program = (
         "import tandem, sys; c = tandem.SharedMemoryClient(sys.argv[1]); c.reset(seed=1); print(1, flush=True); input()"
     )
     with tandem.launch_engine(server=probe, name=unique_name()) as engine:
-        trainer = subprocess.Popen(
-            [sys.executable, "-c", program, engine.name], stdout=subprocess.PIPE, stdin=subprocess.PIPE
-        )
-        assert trainer.stdout is not None and trainer.stdout.readline() == b"1\n"
+        trainer = start_python(program, engine.name)
+        assert trainer.stdout is not None and trainer.stdout.readline() == "1\n"
         trainer.send_signal(signal.SIGSTOP)
         with pytest.raises(tandem.AlreadyAttached):
             tandem.SharedMemoryClient(engine.name, timeout=0.3)

@@ -1,4 +1,4 @@
-# A flyer follows a light in the wind, in 2D.
+# A flyer follows a light, in 2D.
 #
 # The reward of a step is 1 at the light, and falls with the distance. So the best possible return is 1 a step, 200: that of
 # a flyer that is at the light at once, and stays with it.
@@ -11,7 +11,6 @@ const THRUST := 900.0
 var flyer: RigidBody2D
 var light := Vector2()
 var phase := 0.0
-var wind := 0.0
 var strength := 1.0
 
 func _init() -> void:
@@ -21,7 +20,6 @@ func _init() -> void:
 	max_episode_steps = 200
 	telemetry = PoolStringArray(["x", "y", "speed_x", "speed_y"])
 	contract_fields = PoolStringArray(["motor_strength_range"])
-	own_methods = PoolStringArray(["set_wind"])
 
 func _ready() -> void:
 	print("flyer: the best possible return is ", max_episode_steps)
@@ -71,7 +69,7 @@ func _move_light() -> Vector2:
 func _act(action):
 	var push := Vector2(clipped(action, 0), clipped(action, 1)) * strength
 	# Without an action it hovers.
-	flyer.applied_force = push * THRUST + Vector2(wind, -0.3 * 98 * flyer.mass)
+	flyer.applied_force = push * THRUST + Vector2(0, -0.3 * 98 * flyer.mass)
 	return OK
 
 func _observe():
@@ -83,13 +81,3 @@ func _observe():
 
 func _telemetry():
 	return [flyer.position.x, flyer.position.y, flyer.linear_velocity.x, flyer.linear_velocity.y]
-
-func _call_own(_method: String, request: PoolByteArray):
-	var text := request.get_string_from_ascii()
-	if not text.is_valid_float():
-		return fail("set_wind: expected a number")
-	wind = float(text)
-	return "ok"
-
-func _clear() -> void:
-	wind = 0.0
