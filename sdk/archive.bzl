@@ -30,7 +30,7 @@ def _archive_impl(ctx):
             below = file.short_path.rpartition(path)[2] if path in file.short_path else file.basename
             to = path + below if path.endswith("/") else path
             copies.append("install -D -m %s '%s' 'out/%s/%s'" % (
-                "755" if ".so" in file.basename or to.startswith("bin/") else "644",
+                "755" if ".so" in file.basename or to.startswith("bin/") or to.endswith("/run") else "644",
                 file.path,
                 name,
                 to,

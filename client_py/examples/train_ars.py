@@ -4,10 +4,14 @@ The method is ARS V2-t of Mania, Guy and Recht, "Simple random search provides a
 learning" (2018). Each environment runs one perturbed copy of the policy, one half of them the opposites of the other
 half, so that a whole iteration is one batch of episodes in the engine, stepped in lock-step through shared memory.
 
+With --server it teaches the task of an engine of your own, such as a game of Godot. Tasks with few numbers need larger
+steps, such as --noise=0.2 --step_size=0.12.
+
 Ctrl-C ends the training early; what was learnt until then is evaluated, shown and drawn.
 """
 
 import argparse
+import json
 import math
 import signal
 import sys
@@ -58,7 +62,13 @@ class Normaliser:
 
 
 def run_episodes(
-    client: tandem.SharedMemoryClient, weights: Array, normaliser: Normaliser, seed: int, *, learn: bool
+    client: tandem.SharedMemoryClient,
+    weights: Array,
+    normaliser: Normaliser,
+    seed: int,
+    *,
+    learn: bool,
+    steps: int = EPISODE_STEPS,
 ) -> Array:
     """Runs one episode in each environment, i from seed + i; returns each one's sum of rewards, float64[num_envs].
 
@@ -70,7 +80,7 @@ def run_episodes(
     offset = (scaled @ normaliser.mean.astype(np.float32)).astype(np.float32)
     returns, total, squares = np.zeros(client.num_envs), np.zeros(client.obs_size), np.zeros(client.obs_size)
     obs = client.reset(seed=seed)
-    for _ in range(EPISODE_STEPS):
+    for _ in range(steps):
         if learn:
             total += obs.sum(axis=0)
             squares += np.einsum("ij,ij->j", obs, obs)
@@ -79,15 +89,15 @@ def run_episodes(
         obs, rewards, _ = client.step(client.actions)
         returns += rewards
     if learn:
-        normaliser.add(EPISODE_STEPS * client.num_envs, total, squares)
+        normaliser.add(steps * client.num_envs, total, squares)
     return returns
 
 
-def random_return(client: tandem.SharedMemoryClient, rng: np.random.Generator) -> float:
+def random_return(client: tandem.SharedMemoryClient, rng: np.random.Generator, steps: int = EPISODE_STEPS) -> float:
     """Runs an episode of uniformly random actions in every environment; returns the mean return."""
     returns = np.zeros(client.num_envs)
     client.reset(seed=0)
-    for _ in range(EPISODE_STEPS):
+    for _ in range(steps):
         client.actions[:] = rng.uniform(-1, 1, client.actions.shape)
         returns += client.step(client.actions)[1]
     return float(returns.mean())
@@ -96,10 +106,18 @@ def random_return(client: tandem.SharedMemoryClient, rng: np.random.Generator) -
 class Search:
     """Augmented random search, V2-t."""
 
-    def __init__(self, client: tandem.SharedMemoryClient, seed: int) -> None:
+    def __init__(
+        self,
+        client: tandem.SharedMemoryClient,
+        seed: int,
+        *,
+        noise: float = NOISE,
+        step_size: float = STEP_SIZE,
+        steps: int = EPISODE_STEPS,
+    ) -> None:
         """Starts from the policy that does nothing."""
         self.client = client
-        self.seed = seed
+        self.seed, self.noise, self.step_size, self.steps = seed, noise, step_size, steps
         self.rng = np.random.default_rng(seed)
         self.weights = np.zeros((client.act_size, client.obs_size))
         self.normaliser = Normaliser(client.obs_size)
@@ -109,21 +127,22 @@ class Search:
         """Tries num_envs / 2 directions both ways and moves along the best; returns the mean return."""
         half = self.client.num_envs // 2
         directions = self.rng.standard_normal((half, *self.weights.shape))
-        tries = self.weights + NOISE * np.concatenate([directions, -directions])
-        returns = run_episodes(self.client, tries, self.normaliser, int(self.rng.integers(2**32)), learn=True)
+        tries = self.weights + self.noise * np.concatenate([directions, -directions])
+        seed = int(self.rng.integers(2**32))
+        returns = run_episodes(self.client, tries, self.normaliser, seed, learn=True, steps=self.steps)
         forth, back = returns[:half], returns[half:]
         best = np.argsort(np.maximum(forth, back))[-max(1, int(half * TOP_SHARE)) :]
         deviation = np.concatenate([forth[best], back[best]]).std() + 1e-8
         step = np.einsum("i,ijk->jk", forth[best] - back[best], directions[best])
-        self.weights += STEP_SIZE / (len(best) * deviation) * step
+        self.weights += self.step_size / (len(best) * deviation) * step
         mean = float(returns.mean())
-        self.curve.append(((len(self.curve) + 1) * EPISODE_STEPS * 2 * half, mean))
+        self.curve.append(((len(self.curve) + 1) * self.steps * 2 * half, mean))
         return mean
 
     def evaluate(self) -> float:
         """Runs the policy itself, unperturbed, in every environment; returns the mean return."""
         same = np.repeat(self.weights[None], self.client.num_envs, axis=0)
-        return float(run_episodes(self.client, same, self.normaliser, 10**6, learn=False).mean())
+        return float(run_episodes(self.client, same, self.normaliser, 10**6, learn=False, steps=self.steps).mean())
 
 
 def train(search: Search, iterations: int | None, seconds: float) -> None:
@@ -154,8 +173,8 @@ def draw(search: Search, random: float, before: float, after: float, path: Path)
             continue
         axes.annotate(f"{round(value):,}", (at, value), xytext=(0, 9), textcoords="offset points", ha="center")
     axes.axhline(random, color="grey", linestyle="--", label="random policy")
-    axes.set(xlabel="environment steps, millions", ylabel="return of an episode (1,000 steps)")
-    axes.set_title(f"{TASK}: augmented random search, seed {search.seed}")
+    axes.set(xlabel="environment steps, millions", ylabel="return of an episode")
+    axes.set_title(f"{search.client.task}: augmented random search, seed {search.seed}")
     axes.margins(x=0.06, y=0.12)
     axes.grid(alpha=0.3)
     axes.legend(loc="upper left")
@@ -169,6 +188,9 @@ def main() -> None:
     parser.add_argument("--num_envs", type=int, default=64, help="an even number; half as many directions an iteration")
     parser.add_argument("--seconds", type=float, default=55, help="how long to train")
     parser.add_argument("--iterations", type=int, help="train so many iterations, however long they take")
+    parser.add_argument("--server", type=Path, help=f"program of an engine whose task to learn; default: {TASK}")
+    parser.add_argument("--noise", type=float, default=NOISE, help="standard deviation of a perturbation")
+    parser.add_argument("--step_size", type=float, default=STEP_SIZE)
     parser.add_argument("--out", type=Path, default=Path("."), help="folder for learning_curve.png")
     parser.add_argument(
         "--watch", metavar="NAME", help="draw some environments for viewers, which find the run by NAME"
@@ -189,7 +211,8 @@ def main() -> None:
 
     with (
         tandem.launch_engine(
-            TASK,
+            None if arguments.server else TASK,
+            server=arguments.server,
             num_envs=arguments.num_envs,
             seed=arguments.seed,
             name=arguments.watch,
@@ -197,11 +220,13 @@ def main() -> None:
         ) as engine,
         tandem.SharedMemoryClient(engine.name) as client,
     ):
-        search = Search(client, arguments.seed)
+        steps = json.loads(client.description)["max_episode_steps"]
+        search = Search(client, arguments.seed, noise=arguments.noise, step_size=arguments.step_size, steps=steps)
         random = before = math.nan
         try:
-            print(f"{TASK}: {client.num_envs} environments in process {engine.pid}; first a random policy", flush=True)
-            random = random_return(client, search.rng)
+            print(f"{client.task}: {client.num_envs} environments in process {engine.pid}; first at random", flush=True)
+
+            random = random_return(client, search.rng, steps)
             before = search.evaluate()
             train(search, arguments.iterations, arguments.seconds)
         except KeyboardInterrupt:
@@ -215,7 +240,7 @@ def main() -> None:
     total = stats.policy_secs + stats.transport_secs + stats.physics_secs
     print(f"""
 
-{TASK}, {arguments.num_envs} environments, seed {arguments.seed}
+{client.task}, {arguments.num_envs} environments, seed {arguments.seed}
   return, random policy   {random:10.1f}
   return before           {before:10.1f}
   return after            {after:10.1f}

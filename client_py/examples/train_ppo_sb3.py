@@ -62,13 +62,15 @@ def main() -> None:
     """Trains."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--task", default="HalfCheetah-v5")
+    parser.add_argument("--server", help="program of an engine whose task to learn, such as a game of Godot")
     parser.add_argument("--steps", type=int, default=300_000, help="of all environments together; whole rollouts")
     parser.add_argument("--num_envs", type=int, default=64)
     parser.add_argument("--seed", type=int, default=0, help="of the networks, the actions and the environments")
     asked = parser.parse_args()
     if asked.steps < 1 or asked.num_envs < 1 or asked.seed < 0:
         parser.error("--steps, --num_envs and --seed: expected positive numbers")
-    envs = tandem.make_vec(asked.task, asked.num_envs).as_sb3()
+    task, engine = (None, tandem.EngineOptions(server=asked.server)) if asked.server else (asked.task, None)
+    envs = tandem.make_vec(task, asked.num_envs, engine=engine).as_sb3()
     try:
         train(envs, asked.steps, asked.seed, Progress())
     except KeyboardInterrupt:

@@ -24,6 +24,7 @@ EXCEPTIONS = {
     "gateway/": "a program for LuckyEngine on Linux",
     "program/": "sockets and files of the programs for Linux",
     "sdk/codec_stderr.cc": "a variable of the C library that Debian's libpng and libjpeg address",
+    "sdk/godot/": "the add-on for Godot: a stack for its fiber",
     "slow_lane/": "the daemon: process groups, epoll, signalfd",
     "transport/gpu/": "memory of a GPU crosses processes as descriptors",
     "viz/": "observers, whose sockets and child programs are those of Linux",
