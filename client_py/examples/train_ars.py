@@ -177,7 +177,7 @@ def draw(search: Search, random: float, before: float, after: float, path: Path)
     axes.set_title(f"{search.client.task}: augmented random search, seed {search.seed}")
     axes.margins(x=0.06, y=0.12)
     axes.grid(alpha=0.3)
-    axes.legend(loc="upper left")
+    axes.legend(loc="lower right")
     figure.savefig(path, dpi=120)
 
 
