@@ -157,7 +157,9 @@ absl::Status EngineFacts::Probe() {
   Mutable().own_images = !arrays.images.empty();
   Set(Capability::kFields, !arrays.fields.empty());
   // Memory that the engine has exported itself has no observations.
-  Set(Capability::kGpu, GpuPathText(plan) == "CUDA IPC");
+  Set(Capability::kGpu,
+      HasGpuArrays(plan) &&
+          plan.gpu_obs_mode == static_cast<uint8_t>(GpuMode::kCudaIpc));
   Set(Capability::kHostObservations,
       !HasGpuArrays(plan) || (plan.gpu_flags & kGpuFillsCpu) != 0);
   TANDEM_RETURN_IF_ERROR(ProbeMethods(&engine));

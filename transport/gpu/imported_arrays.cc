@@ -10,10 +10,12 @@
 #include <string>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "base/error.h"
 #include "base/os/current_user.h"
+#include "base/os/shared_region.h"
 #include "base/os/unique_fd.h"
 #include "transport/client_side.h"
 #include "transport/gpu/cuda_driver.h"
@@ -94,6 +96,20 @@ std::string ForbiddenBy() {
                   "PR_SET_PTRACER_ANY), or set it to 0");
 }
 
+// Whether a process has the region in its memory: in another PID namespace the
+// engine's id may be that of a stranger.
+bool Maps(uint32_t pid, absl::string_view name) {
+  const auto region = SharedRegion::Open(name, SharedRegion::Access::kRead);
+  if (!region.ok()) return false;
+  // Behind the address, the permissions, the offset and the device.
+  const std::string inode = absl::StrCat(" ", region->id().inode, " ");
+  std::ifstream maps(absl::StrCat("/proc/", pid, "/maps"));
+  for (std::string line; std::getline(maps, line);) {
+    if (absl::StrContains(line, inode)) return true;
+  }
+  return false;
+}
+
 // Duplicates the descriptor `number` of the engine's process into this one.
 absl::StatusOr<UniqueFd> TakeDescriptor(const AttachedRegion& region,
                                         uint32_t number,
@@ -102,25 +118,29 @@ absl::StatusOr<UniqueFd> TakeDescriptor(const AttachedRegion& region,
   const uint32_t pid = region.plan().server_pid.load(std::memory_order_relaxed);
   const UniqueFd engine(static_cast<int>(syscall(SYS_pidfd_open, pid, 0)));
   UniqueFd taken;
+  int error = errno;
   if (engine.valid()) {
     taken = UniqueFd(
         static_cast<int>(syscall(SYS_pidfd_getfd, engine.get(), number, 0)));
+    error = errno;
+    if (!Maps(pid, name)) error = ESRCH;
   }
-  const int error = errno;
-  // An engine that lives now had this id all the time.
+  // An engine that lives now had this id all the time, in its namespace.
   const bool alive = region.EngineAlive();
-  if (alive && taken.valid()) return taken;
+  if (alive && taken.valid() && error != ESRCH) return taken;
   ErrorCode code = ErrorCode::kUnsupported;
   std::string found = "a system without pidfd_getfd; use Linux 5.6 or newer";
   if (!alive || error == EBADF) {
     code = ErrorCode::kGpuStaleHandle;
-    found = absl::StrCat(alive ? "it closed" : "the engine gone",
+    found = absl::StrCat(alive ? "that it is closed" : "that it has ended",
                          "; start the engine again and call reconnect");
   } else if (error == EPERM) {
     code = ErrorCode::kAccessDenied;
-    found = absl::StrCat("it forbidden by ", ForbiddenBy());
+    found = absl::StrCat("that this is forbidden by ", ForbiddenBy());
   } else if (error == ESRCH) {
-    found = "no such process here; start both in one PID namespace";
+    found =
+        "no such process here with this region; start both in one PID "
+        "namespace";
   } else if (error != ENOSYS) {
     return MakeSystemError("pidfd_getfd", name, error);
   }
@@ -143,12 +163,13 @@ absl::StatusOr<std::shared_ptr<ImportedArrays>> ImportedArrays::Open(
   std::memcpy(uuid.bytes, plan.gpu_device_uuid, sizeof(uuid.bytes));
   TANDEM_ASSIGN_OR_RETURN(auto context, PrimaryContext::Of(*driver, uuid));
   TANDEM_RETURN_IF_ERROR(context->CheckCaller());
-  const CurrentContext current(*context);
-  TANDEM_RETURN_IF_ERROR(current.status());
-  const CudaFunctions& cuda = context->cuda();
-  // Its destructor closes what was opened.
+  // Its destructor closes what was opened, and releases the context, which must
+  // not be current then.
   std::shared_ptr<ImportedArrays> opened(new ImportedArrays(
       std::move(context), region.gpu_arrays(), plan.num_envs));
+  const CurrentContext current(*opened->context_);
+  TANDEM_RETURN_IF_ERROR(current.status());
+  const CudaFunctions& cuda = opened->context_->cuda();
   if (IsEnginesOwn(plan)) {
     TANDEM_RETURN_IF_ERROR(opened->ImportMemory(region, name));
     return opened;

@@ -127,7 +127,9 @@ namespace Tandem.Samples
 
         private void Observe(Work work, int env)
         {
-            new[] { _steps[env], _episodes[env] }.AsSpan().CopyTo(work.ObsOf(env));
+            Span<float> obs = work.ObsOf(env);
+            obs[0] = _steps[env];
+            obs[1] = _episodes[env];
             Span<byte> image = work.ArrayOf<byte>("images", env);  // empty in a reset that no client requested
             Picture(image.Length / 3).CopyTo(image);
         }
