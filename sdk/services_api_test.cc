@@ -109,6 +109,16 @@ class ServicesApiTest : public ApiTest {
     tandem_free(bytes);
     return answer;
   }
+  // Answers a draw with 4x2 pixels of this grey.
+  tandem_code DrawnGrey(uint64_t call, uint8_t grey) {
+    const std::vector<uint8_t> rgb(24, grey);
+    auto image = Sized<tandem_image>();
+    image.format = TANDEM_RGB8;
+    image.width = 4;
+    image.height = 2;
+    image.data = rgb.data();
+    return tandem_engine_drawn(engine_, call, &image);
+  }
   Answer CallOwn(tandem_client* client, const char* name,
                  const std::string& request, std::string* text) {
     uint8_t* bytes = nullptr;
@@ -521,13 +531,7 @@ TEST_F(ServicesApiTest, DrawsThatNobodyWaitsForAreDropped) {
   std::atomic<bool> draws{false};
   counter_.before = [&](const tandem_work& work) {
     if (work.kind != TANDEM_WORK_DRAW || !draws) return 0;
-    const std::vector<uint8_t> rgb(24, 9);
-    auto image = Sized<tandem_image>();
-    image.format = TANDEM_RGB8;
-    image.width = 4;
-    image.height = 2;
-    image.data = rgb.data();
-    EXPECT_EQ(tandem_engine_drawn(engine_, work.call, &image), TANDEM_OK);
+    EXPECT_EQ(DrawnGrey(work.call, 9), TANDEM_OK);
     return 0;
   };
   Start(WithServices());
@@ -673,13 +677,8 @@ TEST_F(ServicesApiTest, FramesAreDrawnWhileSomeoneWatches) {
     EXPECT_EQ(work.draw->purpose, uint32_t{TANDEM_DRAW_FRAME});
     EXPECT_GT(work.draw->patience_secs, 0);
     ++draws;
-    std::vector<uint8_t> rgb(24, static_cast<uint8_t>(100 + work.draw->env));
-    auto image = Sized<tandem_image>();
-    image.format = TANDEM_RGB8;
-    image.width = 4;
-    image.height = 2;
-    image.data = rgb.data();
-    EXPECT_EQ(tandem_engine_drawn(engine_, work.call, &image), TANDEM_OK)
+    EXPECT_EQ(DrawnGrey(work.call, static_cast<uint8_t>(100 + work.draw->env)),
+              TANDEM_OK)
         << LastError();
     return 0;
   };
@@ -804,13 +803,7 @@ TEST_F(ServicesApiTest, ATickedEngineGetsCallsAndDrawsAsWork) {
                   TANDEM_OK);
       }
       if (work.kind == TANDEM_WORK_DRAW) {
-        const std::vector<uint8_t> rgb(24, 9);
-        auto image = Sized<tandem_image>();
-        image.format = TANDEM_RGB8;
-        image.width = 4;
-        image.height = 2;
-        image.data = rgb.data();
-        ASSERT_EQ(tandem_engine_drawn(engine_, work.call, &image), TANDEM_OK);
+        ASSERT_EQ(DrawnGrey(work.call, 9), TANDEM_OK);
       }
     }
   });

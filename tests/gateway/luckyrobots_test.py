@@ -20,6 +20,7 @@ from tandem.testing.engines import (  # noqa: F401, the fixtures
     watchdog,
 )
 from tandem.testing.gateways import Gateway
+from tests.sdk.services_server import services_server
 
 _SERVER = "engine_adapter/server/server"
 
@@ -167,16 +168,9 @@ def test_a_client_reads_and_changes_the_scene() -> None:
 
 
 def test_an_engine_of_the_sdk_has_telemetry_cameras_and_contracts(tmp_path: Path) -> None:
-    """One in C#: sdk/csharp/testing/ServicesServer.cs."""
-    name, server = unique_name(), tmp_path / "server"
-    library = Path("sdk/libtandem.so.1").absolute().parent
-    server.write_text(
-        f"#!/bin/sh\nexport LD_LIBRARY_PATH='{library}' MONO_DISABLE_SHARED_AREA=1\n"
-        f"exec mono '{Path('sdk/csharp/Checks.exe').absolute()}' Server \"$@\"\n",
-        encoding="utf-8",
-    )
-    server.chmod(0o755)
-    with launch_engine(server=server, name=name), Gateway(name) as gateway:
+    """One in C#."""
+    name = unique_name()
+    with launch_engine(server=services_server(tmp_path), name=name), Gateway(name) as gateway:
         client = _client(gateway)
         assert client.get_telemetry_schema()["nu"] == 2
         assert len(_first(client.stream_telemetry()).observation_qpos) == 2

@@ -12,6 +12,7 @@ from typing import Any
 
 import tandem
 from tandem.testing.engines import nothing_left_behind, unique_name, watchdog  # noqa: F401, the fixtures
+from tests.sdk.services_server import services_server
 from tests.web.browser_fixture import (  # noqa: F401, fixtures
     browser_fixture,
     page_fixture,
@@ -106,16 +107,8 @@ def test_full_size_has_plots_and_the_engines_panel(page: Page, trainer: Trainer)
 
 
 def test_an_engine_of_the_sdk_is_shown(page: Page, tmp_path: Path) -> None:
-    """One in C#, sdk/csharp/testing/ServicesServer.cs: its images, and its services in the panel."""
-    server = tmp_path / "server"
-    library, program = Path("sdk/libtandem.so.1").absolute().parent, Path("sdk/csharp/Checks.exe").absolute()
-    server.write_text(
-        f"#!/bin/sh\nexport LD_LIBRARY_PATH='{library}' MONO_DISABLE_SHARED_AREA=1\n"
-        f"exec mono '{program}' Server \"$@\"\n",
-        encoding="utf-8",
-    )
-    server.chmod(0o755)
-    engine = Trainer(unique_name(), None, server=server)
+    """One in C#: its images, and its services in the panel."""
+    engine = Trainer(unique_name(), None, server=services_server(tmp_path))
     try:
         page.open_run(engine.name)
         page.click("article .open")

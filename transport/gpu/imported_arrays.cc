@@ -123,7 +123,7 @@ absl::StatusOr<UniqueFd> TakeDescriptor(const AttachedRegion& region,
     taken = UniqueFd(
         static_cast<int>(syscall(SYS_pidfd_getfd, engine.get(), number, 0)));
     error = errno;
-    if (!Maps(pid, name)) error = ESRCH;
+    if (taken.valid() && !Maps(pid, name)) error = ESRCH;
   }
   // An engine that lives now had this id all the time, in its namespace.
   const bool alive = region.EngineAlive();
