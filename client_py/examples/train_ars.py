@@ -72,8 +72,9 @@ def run_episodes(
 ) -> Array:
     """Runs one episode in each environment, i from seed + i; returns each one's sum of rewards, float64[num_envs].
 
-    An episode that ends before `steps` counts up to its end. `weights` is float64[num_envs, act_size, obs_size], one linear policy for each environment. `normaliser` scales the
-    observations; it takes them in afterwards if `learn`.
+    An episode that ends before `steps` counts up to its end. `weights` is float64[num_envs, act_size, obs_size],
+    one linear policy for each environment. `normaliser` scales the observations; it takes them in afterwards if
+    `learn`.
     """
     # (obs - mean) / deviation @ weights, with the scaling folded into weights and offset.
     scaled = (weights / normaliser.deviation).astype(np.float32)

@@ -37,10 +37,11 @@ class DeviceSteps(NotPicklable):
     | "copied" | otherwise | the results, asynchronously from pinned memory |
 
     Images that the engine has on this device are not copied, on either path. An array of a step is valid until the
-    second next step begins, and one of the engine's memory ("obs", "final_obs", "rewards", "images") until the next. An export makes the consumer's current stream wait for the data;
-    that stream must exist as long as the array is valid. The next send waits until the copy has read the region. With
-    `overlap`, the results are first copied within this process into pinned memory, so that the send need not wait, and
-    the copy to the device may run during the next step.
+    second next step begins, and one of the engine's memory ("obs", "final_obs", "rewards", "images") until the next.
+    An export makes the consumer's current stream wait for the data; that stream must exist as long as the array is
+    valid. The next send waits until the copy has read the region. With `overlap`, the results are first copied within
+    this process into pinned memory, so that the send need not wait, and the copy to the device may run during the next
+    step.
 
     The client may be used beside it, except for steps between `send` and `recv`. After `reconnect` of the client, make
     another object: this one raises ClientClosed.
@@ -111,7 +112,8 @@ class DeviceSteps(NotPicklable):
         """All arrays of the last results, by name: those of the client, and fields as "obs/image".
 
         "obs" and "final_obs" are float32[num_envs, obs_size], absent if observations are fields; "rewards" float32,
-        "dones", "terminateds" and "truncateds" uint8, each [num_envs]; "images" uint8[num_envs, height, width, 3], of an engine that draws on a GPU also with 4 channels.
+        "dones", "terminateds" and "truncateds" uint8, each [num_envs]; "images" uint8[num_envs, height, width, 3], of an
+        engine that draws on a GPU also with 4 channels.
         """
         return self._arrays
 
