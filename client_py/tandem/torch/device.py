@@ -112,8 +112,8 @@ class DeviceSteps(NotPicklable):
         """All arrays of the last results, by name: those of the client, and fields as "obs/image".
 
         "obs" and "final_obs" are float32[num_envs, obs_size], absent if observations are fields; "rewards" float32,
-        "dones", "terminateds" and "truncateds" uint8, each [num_envs]; "images" uint8[num_envs, height, width, 3], of an
-        engine that draws on a GPU also with 4 channels.
+        "dones", "terminateds" and "truncateds" uint8, each [num_envs]; "images" uint8[num_envs, height, width, 3], of
+        an engine that draws on a GPU also with 4 channels.
         """
         return self._arrays
 
