@@ -8,7 +8,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <cstdlib>
 #include <deque>
 #include <tandem.hpp>
@@ -69,10 +68,8 @@ class GodotServer final : public tandem::Server {
         0);
     swapcontext(&outside_, &inside_);  // until Loop, or the end
     if (!serving_) current = nullptr;
-    Members flags;
-    for (const Flag& flag : flags_) flags.emplace_back(flag.name, flag.value);
-    return Value(Args{Value(int64_t{exit_code_}), Value(options().num_envs),
-                      Value(flags)});
+    return Value(
+        Args{Value(exit_code_), Value(options().num_envs), flag_values_});
   }
   // (): ends the engine; returns the exit code of the process.
   Value End(const Args&) {
@@ -80,7 +77,7 @@ class GodotServer final : public tandem::Server {
       swapcontext(&outside_, &inside_);  // the end of Loop
       current = nullptr;
     }
-    return Value(int64_t{exit_code_});
+    return Value(exit_code_);
   }
 
   // (timeout_secs): waits for work. nil: none in time; false: the engine has
@@ -109,17 +106,17 @@ class GodotServer final : public tandem::Server {
     for (size_t i = 0; i < work.resets().size(); ++i) {
       const tandem_reset& reset = work.resets()[i];
       Args parts = {Value(reset.env), Value()};
-      if (reset.has_seed != 0)
-        parts[1] = Value(static_cast<int64_t>(reset.seed));
+      if (reset.has_seed != 0) parts[1] = Value(reset.seed);
       if (const tandem_contract* const contract = work.contract(i)) {
         Members ranges;
         for (const tandem_range& range :
              std::span(contract->ranges, contract->range_count)) {
-          ranges.emplace_back(range.name, Value({range.values, range.count}));
+          ranges.emplace_back(
+              range.name, Args(range.values, range.values + range.count));
         }
         parts.insert(parts.end(),
                      {Value(ranges), Value(contract->begins != 0),
-                      Value(static_cast<int64_t>(contract->seed))});
+                      Value(contract->seed)});
       }
       resets.emplace_back(parts);
     }
@@ -129,15 +126,16 @@ class GodotServer final : public tandem::Server {
   Value Action(const Args& args) {
     const uint32_t env = args.at(0).Count();
     const tandem::Work work(work_, options());
-    if (options().act_size > 0) return Value(work.actions(env));
+    const auto list = [](auto row) { return Value(Args(row.begin(), row.end())); };
+    if (options().act_size > 0) return list(work.actions(env));
     Members members;
     for (const tandem_field& field : fields_) {
       const std::string name = field.name;
       if (!name.starts_with("action/")) continue;
       WithType(field.dtype, [&](auto type) {
-        const auto row = work.row<decltype(type)>(Array(field.name), env);
-        const std::vector<float> floats(row.begin(), row.end());
-        members.emplace_back(name.substr(7), Value(floats));
+        members.emplace_back(
+            name.substr(7),
+            list(work.row<decltype(type)>(Array(field.name), env)));
       });
     }
     return Value(members);
@@ -205,7 +203,7 @@ class GodotServer final : public tandem::Server {
   template <typename T>
   static void Fill(const std::string& what, const Value& from,
                    std::span<T> to) {
-    const auto copy = [&](const auto& found) {
+    const auto copy = [&](const auto& found, auto convert) {
       if (found.size() != to.size()) {
         throw std::invalid_argument(
             what + ": expected " + std::to_string(to.size()) +
@@ -214,12 +212,18 @@ class GodotServer final : public tandem::Server {
                  ? "null: a script error is in Godot's log above"
                  : std::to_string(found.size())));
       }
-      std::ranges::transform(found, to.begin(), [](auto value) {
-        return std::is_integral_v<T> && !std::isfinite(float(value)) ? T{}
-                                                                     : T(value);
-      });
+      std::ranges::transform(found, to.begin(), convert);
     };
-    from.type() == Value::kBytes ? copy(from.Bytes()) : copy(from.Floats());
+    if (from.type() == Value::kBytes) {
+      return copy(from.Bytes(), [](uint8_t byte) { return T(byte); });
+    }
+    copy(from.List(), [&](const Value& each) {
+      if (each.type() == Value::kNil || each.type() > Value::kReal) {
+        throw std::invalid_argument(what + ": expected numbers, found '" +
+                                    each.Text() + "'");
+      }
+      return std::is_integral_v<T> ? T(each.Int()) : T(each.Real());
+    });
   }
 
   void Prepare(tandem_engine_options* options) override {
@@ -233,10 +237,11 @@ class GodotServer final : public tandem::Server {
                   std::to_string(options->num_envs));
     const std::string wrong = spec_.At("wrong").Text();
     refuse_if(!wrong.empty(), wrong);
-    Members flags;
-    for (const Flag& flag : flags_) flags.emplace_back(flag.name, flag.value);
+    Members values;
+    for (const Flag& flag : flags_) values.emplace_back(flag.name, flag.value);
+    flag_values_ = Value(values);
     // [description, the images' side], or the text of what is wrong
-    const Value described = host_.Call("describe", {Value(flags)});
+    const Value described = host_.Call("describe", {flag_values_});
     refuse_if(described.type() == Value::kString, described.Text());
     texts_ = {spec_.At("task").Text(), described.List().at(0).Text()};
     options->task = texts_[0].c_str();
@@ -250,7 +255,7 @@ class GodotServer final : public tandem::Server {
       const Args parts = listed.List();  // name, type, shape
       const std::string& name = texts_.emplace_back(parts.at(0).Text());
       const std::string type = parts.at(1).Text();
-      const std::vector<float> shape = parts.at(2).Floats();
+      const Args shape = parts.at(2).List();
       refuse_if(type != "float32" && type != "uint8" && type != "int64",
                 name + ": expected float32, uint8 or int64, found " + type);
       refuse_if(shape.size() > TANDEM_MAX_DIMENSIONS,
@@ -261,7 +266,7 @@ class GodotServer final : public tandem::Server {
                     : type == "int64" ? TANDEM_INT64
                                       : TANDEM_FLOAT32;
       field.dimensions = static_cast<uint32_t>(shape.size());
-      std::ranges::copy(shape, field.shape);
+      std::ranges::transform(shape, field.shape, &Value::Count);
     }
     options->fields = fields_.data();
     options->field_count = static_cast<uint32_t>(fields_.size());
@@ -284,8 +289,8 @@ class GodotServer final : public tandem::Server {
 
   void Draw(uint64_t call, const tandem_draw& draw) override {
     if (draw.depth != 0) return Refuse(call, TANDEM_UNSUPPORTED, "no depth");
-    host_.Call("draw", {Value(static_cast<int64_t>(call)), Value(draw.env),
-                        Value(draw.width), Value(draw.height)});
+    host_.Call("draw", {Value(call), Value(draw.env), Value(draw.width),
+                        Value(draw.height)});
   }
   void Joints(uint32_t env, std::span<float> positions,
               std::span<float>) override {
@@ -294,7 +299,7 @@ class GodotServer final : public tandem::Server {
   std::vector<uint8_t> CallOwn(std::string_view method,
                                std::span<const uint8_t> request) override {
     const Args answer =
-        host_.Call("call_own", {Value(std::string(method)), Value(request)})
+        host_.Call("call_own", {Value(method), Value(request)})
             .List();
     const std::string failure = answer.size() != 2
                                     ? "a script error is in Godot's log"
@@ -314,7 +319,7 @@ class GodotServer final : public tandem::Server {
   bool serving_ = false;
   int exit_code_ = 0;
   tandem_work work_ = {};
-  Value spec_, host_;
+  Value spec_, host_, flag_values_;
   std::vector<std::string> words_;
   std::deque<Flag> flags_;         // their addresses stay
   std::deque<std::string> texts_;  // also
