@@ -61,7 +61,7 @@ Result Core(int at, Args... args) {
 // empty.
 class Value {
  public:
-  enum Type { kNil = 0, kBool, kInt, kReal, kString = 4, kBytes = 20 };
+  enum Type { kNil, kReal = 3, kString, kDictionary = 18, kBytes = 20 };
 
   Value() { Core<void>(/*variant_new_nil*/ 509, &raw_); }
   explicit Value(bool value) {
@@ -100,16 +100,6 @@ class Value {
     Core<void>(/*variant_new_array*/ 529, &raw_, &array);
     Core<void>(/*array_destroy*/ 361, &array);
   }
-  explicit Value(const std::vector<std::pair<std::string, Value>>& members) {
-    void* map;
-    Core<void>(/*dictionary_new*/ 362, &map);
-    for (const auto& [name, value] : members) {
-      const Value key(name);
-      Core<void>(/*dictionary_set*/ 375, &map, &key.raw_, &value.raw_);
-    }
-    Core<void>(/*variant_new_dictionary*/ 528, &raw_, &map);
-    Core<void>(/*dictionary_destroy*/ 364, &map);
-  }
   // A copy, of an argument of Godot's.
   explicit Value(const godot_variant* other) {
     Core<void>(/*variant_new_copy*/ 508, &raw_, other);
@@ -127,14 +117,9 @@ class Value {
   uint32_t Count() const { return static_cast<uint32_t>(Int()); }
   double Real() const { return Core<double>(/*variant_as_real*/ 540, &raw_); }
   std::string Text() const {
-    auto* string = Core<void*>(/*variant_as_string*/ 541, &raw_);
-    auto* chars = Core<void*>(/*string_utf8*/ 678, &string);
-    std::string text(
-        Core<const char*>(/*char_string_get_data*/ 572, &chars),
-        static_cast<size_t>(Core<int>(/*char_string_length*/ 571, &chars)));
-    Core<void>(/*char_string_destroy*/ 573, &chars);
-    Core<void>(/*string_destroy*/ 721, &string);
-    return text;
+    if (type() != kString) return "";
+    const std::vector<uint8_t> bytes = Call("to_utf8", {}).Bytes();
+    return {bytes.begin(), bytes.end()};
   }
   std::vector<uint8_t> Bytes() const {
     auto* pool = Core<void*>(/*variant_as_pool_byte_array*/ 557, &raw_);
@@ -167,18 +152,18 @@ class Value {
   }
   // A dictionary's value of a key; nil: it has none.
   Value At(const char* key) const {
-    return Value(*this).Call("get", {Value(key)});
+    return type() == kDictionary ? Call("get", {Value(key)}) : Value();
   }
-  // Calls an object's method. nil: also if it has none, or its script fails.
-  Value Call(const char* method, std::initializer_list<Value> args) {
+  // Calls a method, which a built-in type must have: else godot3-runner
+  // crashes. nil: also if an object has none, or its script fails.
+  Value Call(const char* method, std::initializer_list<Value> args) const {
     std::vector<const godot_variant*> pointers;
     for (const Value& each : args) pointers.push_back(&each.raw_);
     void* name = NewString(method);
-    int error[3] = {};
     Value answer;
-    answer.raw_ =
-        Core<godot_variant>(/*variant_call*/ 564, &raw_, &name, pointers.data(),
-                            static_cast<int>(pointers.size()), error);
+    answer.raw_ = Core<godot_variant>(
+        /*variant_call*/ 564, &raw_, &name, pointers.data(),
+        static_cast<int>(pointers.size()), /*error=*/nullptr);
     Core<void>(/*string_destroy*/ 721, &name);
     return answer;
   }

@@ -18,35 +18,25 @@ namespace tandem_godot {
 namespace {
 
 using Args = std::vector<Value>;
-using Members = std::vector<std::pair<std::string, Value>>;
-
-// Calls `call` with a value of the type.
-template <typename Call>
-void WithType(uint32_t dtype, const Call& call) {
-  if (dtype == TANDEM_UINT8) return call(uint8_t{});
-  if (dtype == TANDEM_INT64) return call(int64_t{});
-  call(float{});
-}
 
 class GodotServer final : public tandem::Server {
  public:
   ~GodotServer() override { End({}); }
 
   // (flags, spec): makes the engine; `spec` is that of host.gd. Returns [-1:
-  // it serves, or the exit code of the process; num_envs; values of flags].
+  // it serves, or the exit code of the process; num_envs; and the flags].
   Value Begin(const Args& args) {
     if (current != nullptr) throw std::logic_error("a second engine");
     words_ = args.at(0).Texts();
     words_.insert(words_.begin(), "tandem-godot");
     spec_ = args.at(1);
     host_ = spec_.At("host");
-    for (const Value& flag : spec_.At("flags").List()) {
-      const Args parts = flag.List();  // name, help, default
-      flags_.push_back(
-          {parts.at(0).Text(), parts.at(1).Text(), parts.at(2).Real()});
-      AddFlag(flags_.back().name.c_str(), flags_.back().help.c_str(),
-              &flags_.back().value);
-    }
+    limit_ = spec_.At("max_episode_steps").Real();
+    AddFlag("max_episode_steps",
+            "steps after which an episode is truncated; 0: no limit", &limit_);
+    AddFlag("real_time", "1: no faster than a clock", &real_time_);
+    AddFlag("image_side", "pixels of an image beside each observation; 0: none",
+            &side_);
     current = this;
     // A display that dies ends the process by exit().
     std::atexit([] {
@@ -68,8 +58,8 @@ class GodotServer final : public tandem::Server {
         0);
     swapcontext(&outside_, &inside_);  // until Loop, or the end
     if (!serving_) current = nullptr;
-    return Value(
-        Args{Value(exit_code_), Value(options().num_envs), flag_values_});
+    return Value(Args{Value(exit_code_), Value(options().num_envs),
+                      Value(limit_), Value(real_time_), Value(side_)});
   }
   // (): ends the engine; returns the exit code of the process.
   Value End(const Args&) {
@@ -82,8 +72,8 @@ class GodotServer final : public tandem::Server {
 
   // (timeout_secs): waits for work. nil: none in time; false: the engine has
   // ended; true: an RPC, which is answered or was passed to `draw`; [resets],
-  // each [env, seed or nil, contract or nil, whether it begins, its seed];
-  // [nil, envs]: a step.
+  // each [env, seed or nil, [contract's field, range] ..., whether the contract
+  // begins, its seed]; [nil, envs]: a step.
   Value Next(const Args& args) {
     const tandem::Engine served(engine());
     try {
@@ -105,40 +95,32 @@ class GodotServer final : public tandem::Server {
       return Value(Args{Value(), Value(envs)});
     for (size_t i = 0; i < work.resets().size(); ++i) {
       const tandem_reset& reset = work.resets()[i];
-      Args parts = {Value(reset.env), Value()};
-      if (reset.has_seed != 0) parts[1] = Value(reset.seed);
-      if (const tandem_contract* const contract = work.contract(i)) {
-        Members ranges;
-        for (const tandem_range& range :
-             std::span(contract->ranges, contract->range_count)) {
-          ranges.emplace_back(
-              range.name, Args(range.values, range.values + range.count));
-        }
-        parts.insert(parts.end(),
-                     {Value(ranges), Value(contract->begins != 0),
-                      Value(contract->seed)});
+      const tandem_contract* const its = work.contract(i);
+      const tandem_contract contract =
+          its != nullptr ? *its : tandem_contract{};
+      Args ranges;
+      for (uint32_t k = 0; k < contract.range_count; ++k) {
+        const tandem_range& range = contract.ranges[k];
+        ranges.push_back(
+            Pair(range.name, std::span(range.values, range.count)));
       }
-      resets.emplace_back(parts);
+      resets.emplace_back(Args{
+          Value(reset.env), reset.has_seed != 0 ? Value(reset.seed) : Value(),
+          Value(ranges), Value(contract.begins != 0), Value(contract.seed)});
     }
     return Value(Args{Value(resets)});
   }
-  // (env): the action of the step, numbers; of fields a dictionary of these.
+  // (env): [the action of the step, numbers], or of fields [name, numbers] ...
   Value Action(const Args& args) {
     const uint32_t env = args.at(0).Count();
-    const tandem::Work work(work_, options());
-    const auto list = [](auto row) { return Value(Args(row.begin(), row.end())); };
-    if (options().act_size > 0) return list(work.actions(env));
-    Members members;
-    for (const tandem_field& field : fields_) {
-      const std::string name = field.name;
-      if (!name.starts_with("action/")) continue;
-      WithType(field.dtype, [&](auto type) {
-        members.emplace_back(
-            name.substr(7),
-            list(work.row<decltype(type)>(Array(field.name), env)));
-      });
+    if (options().act_size > 0) {
+      return Value(Args{List(tandem::Work(work_, options()).actions(env))});
     }
-    return Value(members);
+    Args fields;
+    EachField("action/", env, [&](const std::string& name, auto row) {
+      fields.push_back(Pair(name.substr(7), row));
+    });
+    return Value(fields);
   }
   // (env, observation, reward, terminated, truncated): writes a row of the
   // work. Returns "", or what is wrong with it.
@@ -149,30 +131,19 @@ class GodotServer final : public tandem::Server {
       if (options().obs_size > 0) {
         Fill("the observation", args.at(1), work.obs(env));
       }
-      for (const tandem_field& field : fields_) {
-        const std::string name = field.name;
-        if (!name.starts_with("obs/")) continue;
-        WithType(field.dtype, [&](auto type) {
-          Fill(name, args.at(1).At(field.name + 4),
-               work.row<decltype(type)>(Array(field.name), env));
-        });
+      EachField("obs/", env, [&](const std::string& name, auto row) {
+        Fill(name, args.at(1).At(name.c_str() + 4), row);
+      });
+      if (work_.kind == TANDEM_WORK_STEP) {
+        Fill("the reward", Value(Args{args.at(2)}),
+             std::span(&work.reward(env), 1));
+        work.terminated(env) = args.at(3).Int() != 0 ? 1 : 0;
+        work.truncated(env) = args.at(4).Int() != 0 ? 1 : 0;
       }
     } catch (const std::exception& error) {
       return Value(error.what());
     }
-    if (work_.kind == TANDEM_WORK_STEP) {
-      work.reward(env) = static_cast<float>(args.at(2).Real());
-      work.terminated(env) = args.at(3).Int() != 0 ? 1 : 0;
-      work.truncated(env) = args.at(4).Int() != 0 ? 1 : 0;
-    }
     return Value("");
-  }
-  // (env, rgb): writes the image beside the observation.
-  Value WriteImage(const Args& args) {
-    Fill("the image", args.at(1),
-         tandem::Work(work_, options())
-             .row<uint8_t>(Array("images"), args.at(0).Count()));
-    return Value();
   }
   // (failure): ends the reset or step; "": it has not failed.
   Value Done(const Args& args) {
@@ -180,26 +151,47 @@ class GodotServer final : public tandem::Server {
     tandem_engine_done(engine(), failure.empty() ? nullptr : failure.c_str());
     return Value();
   }
-  // (call, width, height, rgb): answers a draw; (call, failure): refuses it.
+  // ([call, env, width, height], rgb): answers a draw. A text refuses it; call
+  // nil: writes the image beside the observation.
   Value AnswerDraw(const Args& args) {
-    const auto call = static_cast<uint64_t>(args.at(0).Int());
-    tandem_draw draw = {};
-    draw.width = args.at(1).Count();
-    if (args.size() == 2) {
-      Refuse(call, TANDEM_UNSUPPORTED, args[1].Text().c_str());
+    const Args wanted = args.at(0).List();
+    const Value& image = args.at(1);
+    const auto call = static_cast<uint64_t>(wanted.at(0).Int());
+    if (wanted[0].type() == Value::kNil) {
+      Fill("the image", image,
+           tandem::Work(work_, options())
+               .row<uint8_t>(Array("images"), wanted.at(1).Count()));
+    } else if (image.type() == Value::kString) {
+      Refuse(call, TANDEM_UNSUPPORTED, image.Text().c_str());
     } else {
-      draw.height = args[2].Count();
-      Drawn(call, draw, args.at(3).Bytes());
+      tandem_draw draw = {};
+      draw.width = wanted.at(2).Count();
+      draw.height = wanted.at(3).Count();
+      Drawn(call, draw, image.Bytes());
     }
     return Value();
   }
 
  private:
-  struct Flag {
-    std::string name, help;
-    double value;
-  };
-
+  static Value List(auto row) { return Value(Args(row.begin(), row.end())); }
+  static Value Pair(const std::string& name, auto row) {
+    return Value(Args{Value(name), List(row)});
+  }
+  // Calls `call` with the name and the row of each field in the work.
+  void EachField(const char* prefix, uint32_t env, const auto& call) {
+    const tandem::Work work(work_, options());
+    for (const tandem_field& field : fields_) {
+      const std::string name = field.name;
+      const tandem_array array = Array(field.name);
+      if (!name.starts_with(prefix)) continue;
+      if (field.dtype == TANDEM_UINT8)
+        call(name, work.row<uint8_t>(array, env));
+      if (field.dtype == TANDEM_INT64)
+        call(name, work.row<int64_t>(array, env));
+      if (field.dtype == TANDEM_FLOAT32)
+        call(name, work.row<float>(array, env));
+    }
+  }
   template <typename T>
   static void Fill(const std::string& what, const Value& from,
                    std::span<T> to) {
@@ -219,8 +211,8 @@ class GodotServer final : public tandem::Server {
     }
     copy(from.List(), [&](const Value& each) {
       if (each.type() == Value::kNil || each.type() > Value::kReal) {
-        throw std::invalid_argument(what + ": expected numbers, found '" +
-                                    each.Text() + "'");
+        throw std::invalid_argument(
+            what + ": expected numbers, found a value of another type");
       }
       return std::is_integral_v<T> ? T(each.Int()) : T(each.Real());
     });
@@ -235,38 +227,45 @@ class GodotServer final : public tandem::Server {
               "--num_envs: expected " + std::to_string(agents) +
                   ", the agents of the scene, found " +
                   std::to_string(options->num_envs));
-    const std::string wrong = spec_.At("wrong").Text();
-    refuse_if(!wrong.empty(), wrong);
-    Members values;
-    for (const Flag& flag : flags_) values.emplace_back(flag.name, flag.value);
-    flag_values_ = Value(values);
-    // [description, the images' side], or the text of what is wrong
-    const Value described = host_.Call("describe", {flag_values_});
-    refuse_if(described.type() == Value::kString, described.Text());
-    texts_ = {spec_.At("task").Text(), described.List().at(0).Text()};
+    refuse_if(spec_.At("wrong").type() != Value::kNil,
+              spec_.At("wrong").Text());
+    const std::string no_pictures = spec_.At("no_pictures").Text();
+    refuse_if(side_ > 0 && !no_pictures.empty(),
+              "--image_side: expected 0; " + no_pictures);
+    const int64_t ticks = spec_.At("ticks_per_step").Int();
+    refuse_if(ticks < 1, "ticks_per_step: expected at least 1, found " +
+                             std::to_string(ticks));
+    texts_ = {spec_.At("task").Text(),
+              "{\"max_episode_steps\": " +
+                  std::to_string(static_cast<int64_t>(limit_)) + ", " +
+                  spec_.At("description").Text().substr(1)};
     options->task = texts_[0].c_str();
     options->description = texts_[1].c_str();
-    options->image_width = options->image_height =
-        described.List().at(1).Count();
+    options->image_width = options->image_height = static_cast<uint32_t>(side_);
     options->obs_size = spec_.At("observation_size").Count();
     options->act_size = spec_.At("action_size").Count();
-    options->step_secs = spec_.At("step_secs").Real();
-    for (const Value& listed : spec_.At("fields").List()) {
-      const Args parts = listed.List();  // name, type, shape
-      const std::string& name = texts_.emplace_back(parts.at(0).Text());
-      const std::string type = parts.at(1).Text();
-      const Args shape = parts.at(2).List();
-      refuse_if(type != "float32" && type != "uint8" && type != "int64",
-                name + ": expected float32, uint8 or int64, found " + type);
-      refuse_if(shape.size() > TANDEM_MAX_DIMENSIONS,
-                name + ": expected at most 4 dimensions");
-      tandem_field& field = fields_.emplace_back();
-      field.name = name.c_str();
-      field.dtype = type == "uint8"   ? TANDEM_UINT8
-                    : type == "int64" ? TANDEM_INT64
-                                      : TANDEM_FLOAT32;
-      field.dimensions = static_cast<uint32_t>(shape.size());
-      std::ranges::transform(shape, field.shape, &Value::Count);
+    options->step_secs =
+        static_cast<double>(ticks) / spec_.At("ticks_per_second").Real();
+    for (const std::string prefix : {"obs/", "action/"}) {
+      const Value listed =
+          spec_.At(prefix == "obs/" ? "observation_fields" : "action_fields");
+      for (const std::string& path : listed.Call("keys", {}).Texts()) {
+        const Args parts = listed.At(path.c_str()).List();  // type, shape
+        const std::string& name = texts_.emplace_back(prefix + path);
+        const std::string type = parts.empty() ? "none" : parts[0].Text();
+        refuse_if(type != "float32" && type != "uint8" && type != "int64",
+                  name + ": expected float32, uint8 or int64, found " + type);
+        refuse_if(parts.size() > 1 + TANDEM_MAX_DIMENSIONS,
+                  name + ": expected at most 4 dimensions");
+        tandem_field& field = fields_.emplace_back();
+        field.name = name.c_str();
+        field.dtype = type == "uint8"   ? TANDEM_UINT8
+                      : type == "int64" ? TANDEM_INT64
+                                        : TANDEM_FLOAT32;
+        field.dimensions = static_cast<uint32_t>(parts.size() - 1);
+        std::transform(parts.begin() + 1, parts.end(), field.shape,
+                       [](const Value& each) { return each.Count(); });
+      }
     }
     options->fields = fields_.data();
     options->field_count = static_cast<uint32_t>(fields_.size());
@@ -299,8 +298,7 @@ class GodotServer final : public tandem::Server {
   std::vector<uint8_t> CallOwn(std::string_view method,
                                std::span<const uint8_t> request) override {
     const Args answer =
-        host_.Call("call_own", {Value(method), Value(request)})
-            .List();
+        host_.Call("call_own", {Value(method), Value(request)}).List();
     const std::string failure = answer.size() != 2
                                     ? "a script error is in Godot's log"
                                     : answer[0].Text();
@@ -319,10 +317,10 @@ class GodotServer final : public tandem::Server {
   bool serving_ = false;
   int exit_code_ = 0;
   tandem_work work_ = {};
-  Value spec_, host_, flag_values_;
+  Value spec_, host_;
   std::vector<std::string> words_;
-  std::deque<Flag> flags_;         // their addresses stay
-  std::deque<std::string> texts_;  // also
+  double limit_ = 0, real_time_ = 0, side_ = 0;
+  std::deque<std::string> texts_;  // their addresses stay
   std::vector<tandem_field> fields_;
 };
 
@@ -335,7 +333,6 @@ std::array kMethods = {Method{"begin", &GodotServer::Begin},
                        Method{"next", &GodotServer::Next},
                        Method{"action", &GodotServer::Action},
                        Method{"write", &GodotServer::Write},
-                       Method{"write_image", &GodotServer::WriteImage},
                        Method{"done", &GodotServer::Done},
                        Method{"answer_draw", &GodotServer::AnswerDraw}};
 

@@ -8,16 +8,23 @@ extends Node
 # How long a tick waits for the trainer, before the rest of Godot has its turn.
 const PATIENCE_SECS := 0.002
 const RELOADED := "the scene was loaded again; reset the environments"
+const SCRIPT_ERROR := "a script error is in Godot's log above"
+# An agent's properties that are the same in all scenes.
+const SPACES := ["observation_size", "action_size", "observation_fields", "action_fields", "action_low", "action_high",
+		"ticks_per_step", "telemetry", "contract_fields", "own_methods"]
 const NO_PICTURES := "no pictures: start with --frames or --image_side, and one agent in the main scene"
 
 var server  # the native half; null: not started, or ended
 var spec: Dictionary
-var flags: Dictionary
 var num_envs := 0
+var episode_limit := 0.0
+var real_time := false
+var image_side := 0
 var templates := []  # the agents of the main scene
 var agents := []  # of each environment
 var views := []  # their viewports; empty: several templates, which share a world
 var running := {}  # the environments whose time passes
+var in_exchange := false  # a reset or step is unanswered
 var stepping := []  # the environments of the step in progress
 var ticks_left := 0
 var unbegun := {}  # environments without an episode
@@ -45,9 +52,15 @@ func joined(agent: Node) -> void:
 		arranged = false
 
 func left(agent: Node) -> void:
-	templates.erase(agent)
-	if views.empty():
-		agents.erase(agent)
+	if templates.has(agent):
+		templates.erase(agent)
+		if views.empty():
+			_end_episodes(templates.duplicate())
+
+func _end_episodes(new_agents: Array) -> void:
+	agents = new_agents
+	for env in num_envs:
+		unbegun[env] = true
 
 # Makes the engine, and the environments of the main scene that was loaded.
 func _arrange():
@@ -55,100 +68,76 @@ func _arrange():
 	if templates.empty():
 		return
 	if server == null:
-		_begin()
+		var code = _begin()
+		if server == null:
+			return get_tree().quit(1 if code == null else code)
 	elif hash(_spec(templates[0])) != hash(spec):
 		push_error("tandem: the new scene's agents have other spaces than the first scene's")
 		return get_tree().quit(1)
-	if server == null:
-		return
 	get_tree().paused = true
 	PhysicsServer.set_active(true)
 	Physics2DServer.set_active(true)
-	var in_exchange := not stepping.empty()
 	for each in wanted:
-		if each[0] == null:
-			in_exchange = true
-		else:
-			server.answer_draw(each[0], RELOADED)
-	if in_exchange:
-		server.done(RELOADED)
-	ticks_left = 0
-	stepping = []
+		if each[0] != null:
+			server.answer_draw(each, RELOADED)
 	wanted = []
+	ticks_left = 0
+	if in_exchange:
+		_done(RELOADED, [])
 	for view in views:
 		view.queue_free()
 	views = []
-	agents = templates.duplicate()
+	_end_episodes(templates.duplicate())
 	if templates.size() == 1 and templates[0].owner != null:
 		agents = []
 		for env in num_envs:
 			_add_environment()
 	running = {0: true}
 	_run([])
-	for env in agents.size():
-		unbegun[env] = true
 
 func _spec(agent: Node) -> Dictionary:
-	var fields := []
-	for kind in [["obs/", agent.observation_fields], ["action/", agent.action_fields]]:
-		for path in kind[1]:
-			var field: Array = kind[1][path]
-			fields.append([kind[0] + path, field[0], field.slice(1, field.size()) if field.size() > 1 else []])
-	return {
-		"observation_size": agent.observation_size,
-		"action_size": agent.action_size,
-		"fields": fields,
-		"telemetry": agent.telemetry,
-		"contract_fields": agent.contract_fields,
-		"own_methods": agent.own_methods,
-		"step_secs": float(agent.ticks_per_step) / Engine.iterations_per_second,
-	}
+	var values := {}
+	for property in SPACES:
+		values[property] = agent.get(property)
+	return values
 
+# Starts to serve, or returns the exit code.
 func _begin():
 	var script = load("res://addons/tandem/server.gdns")
 	if script == null or not script.can_instance():
 		printerr("tandem 00:00:00.000 error: EngineStartFailed: expected libtandem_godot.so and libtandem.so.1 in the",
 				" project's addons/tandem, found none that loads; build them by CMake and copy the folder")
-		return get_tree().quit(1)
+		return 1
 	spec = _spec(templates[0])
 	var begun := spec.duplicate()
-	begun["wrong"] = ""
 	for agent in templates:
 		if hash(_spec(agent)) != hash(spec):
 			begun["wrong"] = "agents of one scene: expected equal spaces, found others at %s than at %s" % [
 					agent.get_path(), templates[0].get_path()]
+	var description := {"infos": []}
+	for space in [["observation", "-inf", "inf"], ["action", spec["action_low"], spec["action_high"]]]:
+		if spec[space[0] + "_size"] > 0:
+			description[space[0] + "_space"] = {"type": "Box", "dtype": "float32", "shape": [spec[space[0] + "_size"]],
+					"low": [space[1]], "high": [space[2]]}
+	begun["description"] = to_json(description)
 	begun["host"] = self
 	begun["agents"] = templates.size()
+	begun["max_episode_steps"] = templates[0].max_episode_steps
 	begun["task"] = ProjectSettings.get_setting("application/config/name")
-	begun["flags"] = [
-		["max_episode_steps", "steps after which an episode is truncated; 0: no limit", templates[0].max_episode_steps],
-		["real_time", "1: no faster than a clock", 0],
-		["image_side", "pixels of an image beside each observation; 0: none", 0],
-	]
+	begun["ticks_per_second"] = Engine.iterations_per_second
+	begun["no_pictures"] = "" if _draws() else NO_PICTURES
 	var made = script.new()
 	var answer: Array = made.begin(Array(OS.get_environment("TANDEM_GODOT_FLAGS").split("\u001f", false)), begun)
 	if answer[0] >= 0:
-		return get_tree().quit(answer[0])
+		return answer[0]
 	server = made
 	num_envs = answer[1]
-	flags = answer[2]
-	_set_spaces(get_tree().root, templates.size() > 1, true, true)
+	episode_limit = answer[2]
+	real_time = answer[3] > 0
+	image_side = int(answer[4])
+	_set_spaces(get_tree().root, null, templates.size() > 1)
 	VisualServer.render_loop_enabled = false
 	VisualServer.viewport_set_active(get_tree().root.get_viewport_rid(), false)
-
-# Returns [the description of the task, JSON; the side of images], or what is wrong with these flags.
-func describe(its_flags: Dictionary):
-	var side := int(its_flags["image_side"])
-	if side > 0 and not _draws():
-		return "--image_side: expected 0, found %d; %s" % [side, NO_PICTURES]
-	var first: Node = templates[0]
-	var description := {"max_episode_steps": int(its_flags["max_episode_steps"]), "infos": []}
-	for space in [["observation_space", first.observation_size, "-inf", "inf"],
-			["action_space", first.action_size, first.action_low, first.action_high]]:
-		if space[1] > 0:
-			description[space[0]] = {
-				"type": "Box", "shape": [space[1]], "low": [space[2]], "high": [space[3]], "dtype": "float32"}
-	return [to_json(description), side]
 
 # Adds a copy of the agent's scene in a world of its own.
 func _add_environment() -> void:
@@ -156,7 +145,7 @@ func _add_environment() -> void:
 	var view := Viewport.new()
 	view.world = World.new()
 	view.world_2d = World2D.new()
-	_set_spaces(view, false, true, true)
+	_set_spaces(view, null, false)
 	view.render_target_update_mode = Viewport.UPDATE_DISABLED
 	view.render_target_v_flip = true
 	view.size = Vector2(320, 240)
@@ -170,29 +159,39 @@ func _physics_process(_delta: float):
 	if server == null or not wanted.empty():
 		return
 	if ticks_left > 0:
-		if flags["real_time"] > 0:
+		if real_time:
 			var now := float(OS.get_ticks_usec())
 			OS.delay_usec(int(max(0, tick_due_usec - now)))
 			tick_due_usec = max(now, tick_due_usec) + 1e6 / Engine.iterations_per_second
 		ticks_left -= 1
 		if ticks_left > 0:
 			return
-		_finish_step()
+		_exchange("_finish_step", stepping)
 	while ticks_left == 0 and wanted.empty():
 		var work = server.next(PATIENCE_SECS)
 		if work == null:
 			break
-		elif typeof(work) == TYPE_BOOL:
-			if not work:
-				return get_tree().quit()
-		elif work.size() == 1:
-			_reset(work[0])
-		else:
-			_start_step(work[1])
+		elif typeof(work) != TYPE_BOOL:
+			_exchange("_reset" if work.size() == 1 else "_start_step", work.back())
+		elif not work:
+			return get_tree().quit()
 	if ticks_left == 0:
 		_run([])
 
-# Each of `resets`: [env, seed or null, and with a contract: it, whether it begins, its seed].
+# Calls a function for a reset or step, which a script error fails.
+func _exchange(function: String, argument: Array) -> void:
+	in_exchange = true
+	call(function, argument)
+	if in_exchange and ticks_left == 0 and wanted.empty():
+		_done(SCRIPT_ERROR, [])
+
+func _dictionary(pairs: Array) -> Dictionary:
+	var values := {}
+	for pair in pairs:
+		values[pair[0]] = pair[1]
+	return values
+
+# Each of `resets`: [env, seed or null, the contract's fields, whether it begins, its seed].
 func _reset(resets: Array) -> void:
 	var failure := ""
 	for each in resets:
@@ -201,13 +200,11 @@ func _reset(resets: Array) -> void:
 			failure = "the scene has no agents"
 			break
 		var agent: Node = agents[env]
-		var contract := {}
+		var contract := _dictionary(each[2])
 		if each[1] != null:
 			agent.random.seed = each[1]
-		if each.size() > 2:
-			contract = each[2]
-			if each[3]:
-				agent.draws.seed = each[4]
+		if each[3]:
+			agent.draws.seed = each[4]
 		agent.steps = 0
 		agent.reward = 0.0
 		agent.done = false
@@ -254,24 +251,24 @@ func _start_step(envs: Array):
 			break
 		var agent: Node = agents[env]
 		agent.failure = ""
-		failure = _failure(agent, "_act", agent._act(server.action(env)))
+		var action: Array = server.action(env)
+		failure = _failure(agent, "_act", agent._act(action[0] if spec["action_size"] > 0 else _dictionary(action)))
 		if failure != "":
 			break
 	if failure != "":
 		return _done(failure, envs)
 	stepping = envs
-	ticks_left = agents[envs[0]].ticks_per_step if not envs.empty() else 1
+	ticks_left = spec["ticks_per_step"]
 	_run(envs)
 
-func _finish_step() -> void:
+func _finish_step(envs: Array) -> void:
 	var failure := ""
-	for env in stepping:
+	for env in envs:
 		agents[env].steps += 1
-		failure = _write(env, flags["max_episode_steps"])
+		failure = _write(env, episode_limit)
 		if failure != "":
 			break
-	_done(failure, stepping)
-	stepping = []
+	_done(failure, envs)
 
 func _write(env: int, limit := 0.0) -> String:
 	var agent: Node = agents[env]
@@ -285,18 +282,18 @@ func _write(env: int, limit := 0.0) -> String:
 func _failure(agent: Node, function: String, answer) -> String:
 	if agent.failure != "":
 		return agent.failure
-	return "" if answer == OK else "%s of %s: expected OK, found %s; a script error is in Godot's log, or `return OK` is missing" % [
-			function, agent.get_path(), str(answer)]
+	return "" if answer == OK else "%s of %s: expected OK, found %s; %s, or `return OK` is missing" % [
+			function, agent.get_path(), str(answer), SCRIPT_ERROR]
 
 # Ends the exchange of these environments, or those of these resets: with images after they are drawn.
 func _done(failure: String, envs: Array) -> void:
-	var side := int(flags["image_side"])
 	if failure != "":
 		push_error("tandem: " + failure)
-	elif side > 0 and not envs.empty():
+	elif image_side > 0 and not envs.empty():
 		for env in envs:
-			wanted.append([null, env[0] if env is Array else env, side, side])
+			wanted.append([null, env[0] if env is Array else env, image_side, image_side])
 		return
+	in_exchange = false
 	server.done(failure)
 
 # Lets time pass in these environments only.
@@ -310,7 +307,7 @@ func _run(envs: Array) -> void:
 		if running.has(env) != wanted_running.has(env):
 			_set_running(env, wanted_running.has(env))
 	if views.empty():
-		_set_spaces(get_tree().root, not envs.empty(), true, true)
+		_set_spaces(get_tree().root, null, not envs.empty())
 		if get_tree().current_scene != null:
 			get_tree().current_scene.pause_mode = PAUSE_MODE_INHERIT if envs.empty() else PAUSE_MODE_PROCESS
 	running = wanted_running
@@ -322,12 +319,13 @@ func _set_running(env: int, value: bool) -> void:
 		running.erase(env)
 	var arena: Node = views[env].get_child(0)
 	arena.pause_mode = PAUSE_MODE_PROCESS if value else PAUSE_MODE_STOP
-	_set_spaces(views[env], value, not arena is CanvasItem, not arena is Spatial)
+	_set_spaces(views[env], arena, value)
 
-func _set_spaces(view: Viewport, value: bool, has_3d: bool, has_2d: bool) -> void:
-	if has_3d:
+# Of a viewport, for an arena of unknown kind: null.
+func _set_spaces(view: Viewport, arena: Node, value: bool) -> void:
+	if not arena is CanvasItem:
 		PhysicsServer.space_set_active(view.find_world().space, value)
-	if has_2d:
+	if not arena is Spatial:
 		Physics2DServer.space_set_active(view.find_world_2d().space, value)
 
 func _draws() -> bool:
@@ -336,12 +334,12 @@ func _draws() -> bool:
 # Called by the native half, in `next`: draws the image in the rest of this turn, after the scene's transforms are known.
 func draw(call: int, env: int, width: int, height: int) -> void:
 	if not _draws():
-		server.answer_draw(call, NO_PICTURES)
+		server.answer_draw([call], NO_PICTURES)
 	else:
 		wanted.append([call, env, width, height])
 
 func _process(_delta: float) -> void:
-	var done := false
+	var observed := false
 	while not wanted.empty():
 		var batch := {}
 		var later := []
@@ -360,14 +358,11 @@ func _process(_delta: float) -> void:
 		for env in batch:
 			var image: Image = views[env].get_texture().get_data()
 			image.convert(Image.FORMAT_RGB8)
-			if batch[env][0] == null:
-				done = true
-				server.write_image(env, image.get_data())
-			else:
-				server.answer_draw(batch[env][0], batch[env][2], batch[env][3], image.get_data())
+			server.answer_draw(batch[env], image.get_data())
+			observed = observed or batch[env][0] == null
 		wanted = later
-	if done:
-		server.done("")
+	if observed:
+		_done("", [])
 
 func telemetry(env: int) -> Array:
 	return Array(agents[env]._telemetry())
@@ -379,7 +374,7 @@ func call_own(method: String, request: PoolByteArray) -> Array:
 		agent.failure = ""
 		answer = agent._call_own(method, request)
 		if agent.failure == "" and answer == null:
-			agent.failure = "_call_own returned null: a script error is in Godot's log above"
+			agent.failure = "_call_own returned null: " + SCRIPT_ERROR
 		if agent.failure != "":
 			return [agent.failure, ""]
 	return ["", answer]
