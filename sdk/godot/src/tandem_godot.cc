@@ -10,6 +10,7 @@
 #include <array>
 #include <cstdlib>
 #include <deque>
+#include <map>
 #include <tandem.hpp>
 
 #include "gdnative.h"
@@ -18,6 +19,10 @@ namespace tandem_godot {
 namespace {
 
 using Args = std::vector<Value>;
+
+const std::map<std::string, uint32_t> kTypes = {{"float32", TANDEM_FLOAT32},
+                                                {"int64", TANDEM_INT64},
+                                                {"uint8", TANDEM_UINT8}};
 
 class GodotServer final : public tandem::Server {
  public:
@@ -195,25 +200,25 @@ class GodotServer final : public tandem::Server {
   template <typename T>
   static void Fill(const std::string& what, const Value& from,
                    std::span<T> to) {
-    const auto copy = [&](const auto& found, auto convert) {
-      if (found.size() != to.size()) {
-        throw std::invalid_argument(
-            what + ": expected " + std::to_string(to.size()) +
-            " numbers, found " +
-            (from.type() == Value::kNil
-                 ? "null: a script error is in Godot's log above"
-                 : std::to_string(found.size())));
-      }
-      std::ranges::transform(found, to.begin(), convert);
+    const auto expect = [&](bool right, const std::string& found) {
+      if (right) return;
+      throw std::invalid_argument(what + ": expected " +
+                                  std::to_string(to.size()) +
+                                  " numbers, found " + found);
     };
     if (from.type() == Value::kBytes) {
-      return copy(from.Bytes(), [](uint8_t byte) { return T(byte); });
+      const std::vector<uint8_t> bytes = from.Bytes();
+      expect(bytes.size() == to.size(), std::to_string(bytes.size()));
+      std::ranges::copy(bytes, to.begin());
+      return;
     }
-    copy(from.List(), [&](const Value& each) {
-      if (each.type() == Value::kNil || each.type() > Value::kReal) {
-        throw std::invalid_argument(
-            what + ": expected numbers, found a value of another type");
-      }
+    const Args list = from.List();
+    expect(from.type() != Value::kNil,
+           "null: a script error is in Godot's log above");
+    expect(list.size() == to.size(), std::to_string(list.size()));
+    std::ranges::transform(list, to.begin(), [&](const Value& each) {
+      expect(each.type() != Value::kNil && each.type() <= Value::kReal,
+             "other values");
       return std::is_integral_v<T> ? T(each.Int()) : T(each.Real());
     });
   }
@@ -253,15 +258,13 @@ class GodotServer final : public tandem::Server {
         const Args parts = listed.At(path.c_str()).List();  // type, shape
         const std::string& name = texts_.emplace_back(prefix + path);
         const std::string type = parts.empty() ? "none" : parts[0].Text();
-        refuse_if(type != "float32" && type != "uint8" && type != "int64",
+        refuse_if(!kTypes.contains(type),
                   name + ": expected float32, uint8 or int64, found " + type);
         refuse_if(parts.size() > 1 + TANDEM_MAX_DIMENSIONS,
                   name + ": expected at most 4 dimensions");
         tandem_field& field = fields_.emplace_back();
         field.name = name.c_str();
-        field.dtype = type == "uint8"   ? TANDEM_UINT8
-                      : type == "int64" ? TANDEM_INT64
-                                        : TANDEM_FLOAT32;
+        field.dtype = kTypes.at(type);
         field.dimensions = static_cast<uint32_t>(parts.size() - 1);
         std::transform(parts.begin() + 1, parts.end(), field.shape,
                        [](const Value& each) { return each.Count(); });

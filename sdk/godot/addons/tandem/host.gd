@@ -23,7 +23,7 @@ var image_side := 0
 var templates := []  # the agents of the main scene
 var agents := []  # of each environment
 var views := []  # their viewports; empty: several templates, which share a world
-var running := {}  # the environments whose time passes
+var running := -1  # number of environments whose time passes; -1: unknown
 var in_exchange := false  # a reset or step is unanswered
 var stepping := []  # the environments of the step in progress
 var ticks_left := 0
@@ -83,7 +83,7 @@ func _arrange():
 	wanted = []
 	ticks_left = 0
 	if in_exchange:
-		_done(RELOADED, [])
+		_done(RELOADED)
 	for view in views:
 		view.queue_free()
 	views = []
@@ -92,7 +92,7 @@ func _arrange():
 		agents = []
 		for env in num_envs:
 			_add_environment()
-	running = {0: true}
+	running = -1
 	_run([])
 
 func _spec(agent: Node) -> Dictionary:
@@ -166,24 +166,40 @@ func _physics_process(_delta: float):
 		ticks_left -= 1
 		if ticks_left > 0:
 			return
-		_exchange("_finish_step", stepping)
+		_exchange("_observe", stepping)
 	while ticks_left == 0 and wanted.empty():
 		var work = server.next(PATIENCE_SECS)
 		if work == null:
 			break
 		elif typeof(work) != TYPE_BOOL:
-			_exchange("_reset" if work.size() == 1 else "_start_step", work.back())
+			_exchange("_reset" if work.size() == 1 else "_act", work.back())
 		elif not work:
 			return get_tree().quit()
 	if ticks_left == 0:
 		_run([])
 
-# Calls a function for a reset or step, which a script error fails.
-func _exchange(function: String, argument: Array) -> void:
+# Calls a function for each environment of a reset or step. The first failure ends it; null is a script error.
+func _exchange(function: String, all: Array):
 	in_exchange = true
-	call(function, argument)
-	if in_exchange and ticks_left == 0 and wanted.empty():
-		_done(SCRIPT_ERROR, [])
+	for each in all:
+		var failure = call(function, each)
+		if failure != "":
+			return _done(SCRIPT_ERROR if failure == null else failure)
+	if function == "_act":
+		stepping = all
+		ticks_left = spec["ticks_per_step"]
+		_run(all)
+	elif image_side > 0:
+		for each in all:  # ends after they are drawn
+			wanted.append([null, each[0] if each is Array else each, image_side, image_side])
+	else:
+		_done("")
+
+func _done(failure: String) -> void:
+	if failure != "":
+		push_error("tandem: " + failure)
+	in_exchange = false
+	server.done(failure)
 
 func _dictionary(pairs: Array) -> Dictionary:
 	var values := {}
@@ -191,34 +207,26 @@ func _dictionary(pairs: Array) -> Dictionary:
 		values[pair[0]] = pair[1]
 	return values
 
-# Each of `resets`: [env, seed or null, the contract's fields, whether it begins, its seed].
-func _reset(resets: Array) -> void:
-	var failure := ""
-	for each in resets:
-		var env: int = each[0]
-		if env >= agents.size():
-			failure = "the scene has no agents"
-			break
-		var agent: Node = agents[env]
-		var contract := _dictionary(each[2])
-		if each[1] != null:
-			agent.random.seed = each[1]
-		if each[3]:
-			agent.draws.seed = each[4]
-		agent.steps = 0
-		agent.reward = 0.0
-		agent.done = false
-		agent.failure = ""
-		failure = _failure(agent, "_start", agent._start(contract))
-		agent.emit_signal("reset", each[1], contract)
-		if not views.empty():
-			_renew_world(env)
-		if failure == "":
-			failure = _write(env)
-		if failure != "":
-			break
-		unbegun.erase(env)
-	_done(failure, resets)
+# The reset: [env, seed or null, the contract's fields, whether it begins, its seed].
+func _reset(each: Array) -> String:
+	if each[0] >= agents.size():
+		return "the scene has no such agent any more"
+	var agent: Node = agents[each[0]]
+	var contract := _dictionary(each[2])
+	if each[1] != null:
+		agent.random.seed = each[1]
+	if each[3]:
+		agent.draws.seed = each[4]
+	agent.steps = 0
+	agent.reward = 0.0
+	agent.done = false
+	agent.failure = ""
+	var failure := _failure(agent, "_start", agent._start(contract))
+	agent.emit_signal("reset", each[1], contract)
+	if not views.empty():
+		_renew_world(each[0])
+	unbegun.erase(each[0])
+	return failure if failure != "" else _write(each[0], 0)
 
 # Puts the environment's bodies, where they are now, in new spaces: a seed's trajectory depends on nothing before it. (But
 # Bullet orders contacts that begin in the same tick by addresses in memory.)
@@ -232,8 +240,8 @@ func _renew_world(env: int) -> void:
 		view.world_2d = World2D.new()
 	view.add_child(arena)
 	_renew_bodies(arena)
-	running[env] = true
 	_set_running(env, false)
+	running = -1
 
 # A body that was placed elsewhere keeps its old inertia in world coordinates until a tick, unless its mass is set.
 func _renew_bodies(node: Node) -> void:
@@ -243,34 +251,19 @@ func _renew_bodies(node: Node) -> void:
 	for child in node.get_children():
 		_renew_bodies(child)
 
-func _start_step(envs: Array):
-	var failure := ""
-	for env in envs:
-		if unbegun.has(env) or env >= agents.size():
-			failure = RELOADED
-			break
-		var agent: Node = agents[env]
-		agent.failure = ""
-		var action: Array = server.action(env)
-		failure = _failure(agent, "_act", agent._act(action[0] if spec["action_size"] > 0 else _dictionary(action)))
-		if failure != "":
-			break
-	if failure != "":
-		return _done(failure, envs)
-	stepping = envs
-	ticks_left = spec["ticks_per_step"]
-	_run(envs)
+func _act(env: int) -> String:
+	if unbegun.has(env):
+		return RELOADED
+	var agent: Node = agents[env]
+	var action: Array = server.action(env)
+	agent.failure = ""
+	return _failure(agent, "_act", agent._act(action[0] if spec["action_size"] > 0 else _dictionary(action)))
 
-func _finish_step(envs: Array) -> void:
-	var failure := ""
-	for env in envs:
-		agents[env].steps += 1
-		failure = _write(env, episode_limit)
-		if failure != "":
-			break
-	_done(failure, envs)
+func _observe(env: int) -> String:
+	agents[env].steps += 1
+	return _write(env, episode_limit)
 
-func _write(env: int, limit := 0.0) -> String:
+func _write(env: int, limit: float) -> String:
 	var agent: Node = agents[env]
 	var observation = agent._observe()
 	if agent.failure != "":
@@ -285,38 +278,19 @@ func _failure(agent: Node, function: String, answer) -> String:
 	return "" if answer == OK else "%s of %s: expected OK, found %s; %s, or `return OK` is missing" % [
 			function, agent.get_path(), str(answer), SCRIPT_ERROR]
 
-# Ends the exchange of these environments, or those of these resets: with images after they are drawn.
-func _done(failure: String, envs: Array) -> void:
-	if failure != "":
-		push_error("tandem: " + failure)
-	elif image_side > 0 and not envs.empty():
-		for env in envs:
-			wanted.append([null, env[0] if env is Array else env, image_side, image_side])
-		return
-	in_exchange = false
-	server.done(failure)
-
 # Lets time pass in these environments only.
 func _run(envs: Array) -> void:
-	if envs.size() == running.size() and (envs.empty() or envs.size() == agents.size()):
+	if envs.size() == running and (envs.empty() or envs.size() == agents.size()):
 		return
-	var wanted_running := {}
-	for env in envs:
-		wanted_running[env] = true
 	for env in views.size():
-		if running.has(env) != wanted_running.has(env):
-			_set_running(env, wanted_running.has(env))
+		_set_running(env, envs.has(env))
 	if views.empty():
 		_set_spaces(get_tree().root, null, not envs.empty())
 		if get_tree().current_scene != null:
 			get_tree().current_scene.pause_mode = PAUSE_MODE_INHERIT if envs.empty() else PAUSE_MODE_PROCESS
-	running = wanted_running
+	running = envs.size()
 
 func _set_running(env: int, value: bool) -> void:
-	if value:
-		running[env] = true
-	else:
-		running.erase(env)
 	var arena: Node = views[env].get_child(0)
 	arena.pause_mode = PAUSE_MODE_PROCESS if value else PAUSE_MODE_STOP
 	_set_spaces(views[env], arena, value)
@@ -339,30 +313,23 @@ func draw(call: int, env: int, width: int, height: int) -> void:
 		wanted.append([call, env, width, height])
 
 func _process(_delta: float) -> void:
-	var observed := false
-	while not wanted.empty():
-		var batch := {}
-		var later := []
-		for each in wanted:
-			if batch.has(each[1]):
-				later.append(each)
-				continue
-			batch[each[1]] = each
-			var view: Viewport = views[each[1]]
-			view.size = Vector2(each[2], each[3])
-			view.set_size_override(true, Vector2(ProjectSettings.get_setting("display/window/size/width"),
-					ProjectSettings.get_setting("display/window/size/height")))
-			view.size_override_stretch = true
-			view.render_target_update_mode = Viewport.UPDATE_ONCE
-		VisualServer.force_draw(false)
-		for env in batch:
-			var image: Image = views[env].get_texture().get_data()
-			image.convert(Image.FORMAT_RGB8)
-			server.answer_draw(batch[env], image.get_data())
-			observed = observed or batch[env][0] == null
-		wanted = later
-	if observed:
-		_done("", [])
+	if wanted.empty():
+		return
+	for each in wanted:  # of different environments
+		var view: Viewport = views[each[1]]
+		view.size = Vector2(each[2], each[3])
+		view.set_size_override(true, Vector2(ProjectSettings.get_setting("display/window/size/width"),
+				ProjectSettings.get_setting("display/window/size/height")))
+		view.size_override_stretch = true
+		view.render_target_update_mode = Viewport.UPDATE_ONCE
+	VisualServer.force_draw(false)
+	for each in wanted:
+		var image: Image = views[each[1]].get_texture().get_data()
+		image.convert(Image.FORMAT_RGB8)
+		server.answer_draw(each, image.get_data())
+	wanted = []
+	if in_exchange:
+		_done("")
 
 func telemetry(env: int) -> Array:
 	return Array(agents[env]._telemetry())
