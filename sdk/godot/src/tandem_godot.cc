@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstdlib>
 #include <deque>
 #include <map>
@@ -228,25 +229,33 @@ class GodotServer final : public tandem::Server {
       if (wrong) throw std::invalid_argument(text);
     };
     const uint32_t agents = spec_.At("agents").Count();
-    refuse_if(agents > 1 && options->num_envs != agents,
+    refuse_if(agents > 0 && options->num_envs != agents,
               "--num_envs: expected " + std::to_string(agents) +
                   ", the agents of the scene, found " +
                   std::to_string(options->num_envs));
     refuse_if(spec_.At("wrong").type() != Value::kNil,
               spec_.At("wrong").Text());
+    const auto whole = [&](const char* flag, double value, double most) {
+      refuse_if(!(value >= 0 && value <= most && value == std::floor(value)),
+                std::string(flag) + ": expected a whole number from 0 to " +
+                    std::to_string(int(most)) + ", found " +
+                    std::to_string(value));
+      return static_cast<uint32_t>(value);
+    };
+    const uint32_t limit = whole("--max_episode_steps", limit_, 1 << 24);
+    const uint32_t side = whole("--image_side", side_, 8192);
     const std::string no_pictures = spec_.At("no_pictures").Text();
-    refuse_if(side_ > 0 && !no_pictures.empty(),
+    refuse_if(side > 0 && !no_pictures.empty(),
               "--image_side: expected 0; " + no_pictures);
     const int64_t ticks = spec_.At("ticks_per_step").Int();
     refuse_if(ticks < 1, "ticks_per_step: expected at least 1, found " +
                              std::to_string(ticks));
     texts_ = {spec_.At("task").Text(),
-              "{\"max_episode_steps\": " +
-                  std::to_string(static_cast<int64_t>(limit_)) + ", " +
+              "{\"max_episode_steps\": " + std::to_string(limit) + ", " +
                   spec_.At("description").Text().substr(1)};
     options->task = texts_[0].c_str();
     options->description = texts_[1].c_str();
-    options->image_width = options->image_height = static_cast<uint32_t>(side_);
+    options->image_width = options->image_height = side;
     options->obs_size = spec_.At("observation_size").Count();
     options->act_size = spec_.At("action_size").Count();
     options->step_secs =

@@ -88,7 +88,7 @@ func _arrange():
 		view.queue_free()
 	views = []
 	_end_episodes(templates.duplicate())
-	if templates.size() == 1 and templates[0].owner != null:
+	if _scene() != null:
 		agents = []
 		for env in num_envs:
 			_add_environment()
@@ -114,14 +114,16 @@ func _begin():
 		if hash(_spec(agent)) != hash(spec):
 			begun["wrong"] = "agents of one scene: expected equal spaces, found others at %s than at %s" % [
 					agent.get_path(), templates[0].get_path()]
+	if is_nan(spec["action_low"]) or is_nan(spec["action_high"]):
+		begun["wrong"] = "action_low, action_high: expected numbers, found NaN"
 	var description := {"infos": []}
-	for space in [["observation", "-inf", "inf"], ["action", spec["action_low"], spec["action_high"]]]:
+	for space in [["observation", "-inf", "inf"], ["action", _bound("low"), _bound("high")]]:
 		if spec[space[0] + "_size"] > 0:
 			description[space[0] + "_space"] = {"type": "Box", "dtype": "float32", "shape": [spec[space[0] + "_size"]],
 					"low": [space[1]], "high": [space[2]]}
 	begun["description"] = to_json(description)
 	begun["host"] = self
-	begun["agents"] = templates.size()
+	begun["agents"] = 0 if _scene() != null else templates.size()
 	begun["max_episode_steps"] = templates[0].max_episode_steps
 	begun["task"] = ProjectSettings.get_setting("application/config/name")
 	begun["ticks_per_second"] = Engine.iterations_per_second
@@ -139,9 +141,18 @@ func _begin():
 	VisualServer.render_loop_enabled = false
 	VisualServer.viewport_set_active(get_tree().root.get_viewport_rid(), false)
 
+# Returns the root of the only agent's scene; null: the agents are in one world.
+func _scene() -> Node:
+	var root: Node = templates[0].owner if templates[0].owner != null else templates[0]
+	return root if templates.size() == 1 and root.filename != "" else null
+
+# Returns a bound of actions, a text if JSON has no such number.
+func _bound(side: String):
+	var bound: float = spec["action_" + side]
+	return bound if abs(bound) < INF else str(bound)
+
 # Adds a copy of the agent's scene in a world of its own.
 func _add_environment() -> void:
-	var template: Node = templates[0]
 	var view := Viewport.new()
 	view.world = World.new()
 	view.world_2d = World2D.new()
@@ -150,10 +161,10 @@ func _add_environment() -> void:
 	view.render_target_v_flip = true
 	view.size = Vector2(320, 240)
 	add_child(view)
-	var arena: Node = load(template.owner.filename).instance()
+	var arena: Node = load(_scene().filename).instance()
 	view.add_child(arena)
 	views.append(view)
-	agents.append(arena.get_node(template.owner.get_path_to(template)))
+	agents.append(arena.get_node(_scene().get_path_to(templates[0])))
 
 func _physics_process(_delta: float):
 	if server == null or not wanted.empty():
@@ -340,8 +351,8 @@ func call_own(method: String, request: PoolByteArray) -> Array:
 	for agent in agents:
 		agent.failure = ""
 		answer = agent._call_own(method, request)
-		if agent.failure == "" and answer == null:
-			agent.failure = "_call_own returned null: " + SCRIPT_ERROR
+		if agent.failure == "" and not typeof(answer) in [TYPE_STRING, TYPE_RAW_ARRAY]:
+			agent.failure = "_call_own: expected bytes or a text, found %s; null: %s" % [answer, SCRIPT_ERROR]
 		if agent.failure != "":
 			return [agent.failure, ""]
 	return ["", answer]
@@ -354,4 +365,4 @@ func _exit_tree() -> void:
 	if server != null:
 		var code: int = server.end()
 		server = null
-		OS.exit_code = code
+		get_tree().quit(code)
