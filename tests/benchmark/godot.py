@@ -100,7 +100,7 @@ def _godot_rl(name: str) -> Iterator[Turn]:
         port = free.getsockname()[1]
     game_folder = str(_game_of_the_peer(name))
     command = ["setpriv", "--pdeathsig=KILL", "godot3-server", "--path", game_folder, "--fixed-fps", "60"]
-    variables = {**os.environ, "GODOT_PEER_PORT": str(port)}
+    variables = {**os.environ, "GODOT_PEER_PORT": str(port), "LANG": "en"}
     with contextlib.ExitStack() as stack:
         stack.enter_context(contextlib.redirect_stdout(stack.enter_context(open(os.devnull, "w"))))  # GodotEnv prints
         game = stack.enter_context(subprocess.Popen(command, env=variables, stdout=subprocess.DEVNULL))

@@ -20,7 +20,7 @@ func _ready() -> void:
 	_send({"type": "env_info", "n_agents": 1,
 		"observation_space": {"obs": {"size": [agent.observation_size], "space": "box"}},
 		"action_space": {"move": {"size": agent.action_size, "action_type": "continuous"}}})
-	_serve()
+	call_deferred("_serve")  # once the scene is ready, too
 
 func _take() -> Dictionary:
 	return parse_json(tcp.get_data(tcp.get_32())[1].get_string_from_utf8())

@@ -64,9 +64,6 @@ class Value {
   enum Type { kNil, kReal = 3, kString, kDictionary = 18, kBytes = 20 };
 
   Value() { Core<void>(/*variant_new_nil*/ 509, &raw_); }
-  explicit Value(bool value) {
-    Core<void>(/*variant_new_bool*/ 510, &raw_, value);
-  }
   explicit Value(std::integral auto value) {
     Core<void>(/*variant_new_int*/ 512, &raw_, static_cast<int64_t>(value));
   }

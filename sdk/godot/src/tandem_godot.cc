@@ -76,8 +76,8 @@ class GodotServer final : public tandem::Server {
     return Value(exit_code_);
   }
 
-  // (timeout_secs): waits for work. nil: none in time; false: the engine has
-  // ended; true: an RPC, which is answered or was passed to `draw`; [resets],
+  // (timeout_secs): waits for work. nil: none in time; 0: the engine has
+  // ended; 1: an RPC, which is answered or was passed to `draw`; [resets],
   // each [env, seed or nil, [contract's field, range] ..., whether the contract
   // begins, its seed]; [nil, envs]: a step.
   Value Next(const Args& args) {
@@ -85,14 +85,14 @@ class GodotServer final : public tandem::Server {
     try {
       work_ = served.Next(args.at(0).Real());
     } catch (const tandem::Error&) {
-      return Value(false);  // Serve reports it
+      return Value(0);  // Serve reports it
     }
     if (work_.kind == TANDEM_WORK_NONE) {
-      return served.stopping() ? Value(false) : Value();
+      return served.stopping() ? Value(0) : Value();
     }
     if (work_.kind != TANDEM_WORK_STEP && work_.kind != TANDEM_WORK_RESET) {
       Do(work_);
-      return Value(true);
+      return Value(1);
     }
     const tandem::Work work(work_, options());
     Args envs, resets;
@@ -112,7 +112,7 @@ class GodotServer final : public tandem::Server {
       }
       resets.emplace_back(Args{
           Value(reset.env), reset.has_seed != 0 ? Value(reset.seed) : Value(),
-          Value(ranges), Value(contract.begins != 0), Value(contract.seed)});
+          Value(ranges), Value(contract.begins), Value(contract.seed)});
     }
     return Value(Args{Value(resets)});
   }
@@ -133,21 +133,17 @@ class GodotServer final : public tandem::Server {
   Value Write(const Args& args) {
     const uint32_t env = args.at(0).Count();
     const tandem::Work work(work_, options());
-    try {
-      if (options().obs_size > 0) {
-        Fill("the observation", args.at(1), work.obs(env));
-      }
-      EachField("obs/", env, [&](const std::string& name, auto row) {
-        Fill(name, args.at(1).At(name.c_str() + 4), row);
-      });
-      if (work_.kind == TANDEM_WORK_STEP) {
-        Fill("the reward", Value(Args{args.at(2)}),
-             std::span(&work.reward(env), 1));
-        work.terminated(env) = args.at(3).Int() != 0 ? 1 : 0;
-        work.truncated(env) = args.at(4).Int() != 0 ? 1 : 0;
-      }
-    } catch (const std::exception& error) {
-      return Value(error.what());
+    if (options().obs_size > 0) {
+      Fill("the observation", args.at(1), work.obs(env));
+    }
+    EachField("obs/", env, [&](const std::string& name, auto row) {
+      Fill(name, args.at(1).At(name.c_str() + 4), row);
+    });
+    if (work_.kind == TANDEM_WORK_STEP) {
+      Fill("the reward", Value(Args{args.at(2)}),
+           std::span(&work.reward(env), 1));
+      work.terminated(env) = args.at(3).Int() != 0 ? 1 : 0;
+      work.truncated(env) = args.at(4).Int() != 0 ? 1 : 0;
     }
     return Value("");
   }
@@ -163,12 +159,13 @@ class GodotServer final : public tandem::Server {
     const Args wanted = args.at(0).List();
     const Value& image = args.at(1);
     const auto call = static_cast<uint64_t>(wanted.at(0).Int());
-    if (wanted[0].type() == Value::kNil) {
+    if (image.type() == Value::kString) {
+      tandem_engine_refuse(engine(), call, TANDEM_UNSUPPORTED,
+                           image.Text().c_str());
+    } else if (wanted[0].type() == Value::kNil) {
       Fill("the image", image,
            tandem::Work(work_, options())
                .row<uint8_t>(Array("images"), wanted.at(1).Count()));
-    } else if (image.type() == Value::kString) {
-      Refuse(call, TANDEM_UNSUPPORTED, image.Text().c_str());
     } else {
       tandem_draw draw = {};
       draw.width = wanted.at(2).Count();
@@ -286,8 +283,8 @@ class GodotServer final : public tandem::Server {
     for (const std::string& name : spec_.At("own_methods").Texts()) {
       services.own_methods.push_back({name});
     }
-    services.cameras = {"main"};
-    services.draws_frames = true;
+    if (no_pictures.empty()) services.cameras = {"main"};
+    services.draws_frames = no_pictures.empty();
   }
   void Loop(const tandem::Engine&) override {
     exit_code_ = -1;
@@ -309,15 +306,10 @@ class GodotServer final : public tandem::Server {
   }
   std::vector<uint8_t> CallOwn(std::string_view method,
                                std::span<const uint8_t> request) override {
-    const Args answer =
-        host_.Call("call_own", {Value(method), Value(request)}).List();
-    const std::string failure = answer.size() != 2
-                                    ? "a script error is in Godot's log"
-                                    : answer[0].Text();
-    if (!failure.empty()) throw std::runtime_error(failure);
-    if (answer[1].type() != Value::kString) return answer[1].Bytes();
-    const std::string text = answer[1].Text();
-    return {text.begin(), text.end()};
+    const Value answer =
+        host_.Call("call_own", {Value(method), Value(request)});
+    if (answer.type() == Value::kBytes) return answer.Bytes();
+    throw std::runtime_error(answer.Text());
   }
   void Clear() override { host_.Call("clear", {}); }
 
@@ -358,7 +350,7 @@ godot_variant CallMethod(void*, void* data, void* server, int count,
   } catch (const std::exception& error) {
     Core<void>(/*print_error*/ 741, error.what(), method.name,
                "tandem_godot.cc", 0);
-    return Value().Release();
+    return Value(error.what()).Release();
   }
 }
 

@@ -78,8 +78,7 @@ func _arrange():
 	PhysicsServer.set_active(true)
 	Physics2DServer.set_active(true)
 	for each in wanted:
-		if each[0] != null:
-			server.answer_draw(each, RELOADED)
+		server.answer_draw(each, RELOADED)
 	wanted = []
 	ticks_left = 0
 	if in_exchange:
@@ -114,10 +113,10 @@ func _begin():
 		if hash(_spec(agent)) != hash(spec):
 			begun["wrong"] = "agents of one scene: expected equal spaces, found others at %s than at %s" % [
 					agent.get_path(), templates[0].get_path()]
-	if is_nan(spec["action_low"]) or is_nan(spec["action_high"]):
-		begun["wrong"] = "action_low, action_high: expected numbers, found NaN"
+	if not max(abs(spec["action_low"]), abs(spec["action_high"])) < INF:
+		begun["wrong"] = "action_low, action_high: expected finite numbers"
 	var description := {"infos": []}
-	for space in [["observation", "-inf", "inf"], ["action", _bound("low"), _bound("high")]]:
+	for space in [["observation", "-inf", "inf"], ["action", spec["action_low"], spec["action_high"]]]:
 		if spec[space[0] + "_size"] > 0:
 			description[space[0] + "_space"] = {"type": "Box", "dtype": "float32", "shape": [spec[space[0] + "_size"]],
 					"low": [space[1]], "high": [space[2]]}
@@ -127,7 +126,7 @@ func _begin():
 	begun["max_episode_steps"] = templates[0].max_episode_steps
 	begun["task"] = ProjectSettings.get_setting("application/config/name")
 	begun["ticks_per_second"] = Engine.iterations_per_second
-	begun["no_pictures"] = "" if _draws() else NO_PICTURES
+	begun["no_pictures"] = "" if OS.get_name() != "Server" and _scene() != null else NO_PICTURES
 	var made = script.new()
 	var answer: Array = made.begin(Array(OS.get_environment("TANDEM_GODOT_FLAGS").split("\u001f", false)), begun)
 	if answer[0] >= 0:
@@ -145,11 +144,6 @@ func _begin():
 func _scene() -> Node:
 	var root: Node = templates[0].owner if templates[0].owner != null else templates[0]
 	return root if templates.size() == 1 and root.filename != "" else null
-
-# Returns a bound of actions, a text if JSON has no such number.
-func _bound(side: String):
-	var bound: float = spec["action_" + side]
-	return bound if abs(bound) < INF else str(bound)
 
 # Adds a copy of the agent's scene in a world of its own.
 func _add_environment() -> void:
@@ -182,9 +176,9 @@ func _physics_process(_delta: float):
 		var work = server.next(PATIENCE_SECS)
 		if work == null:
 			break
-		elif typeof(work) != TYPE_BOOL:
+		elif typeof(work) != TYPE_INT:
 			_exchange("_reset" if work.size() == 1 else "_act", work.back())
-		elif not work:
+		elif work == 0:
 			return get_tree().quit()
 	if ticks_left == 0:
 		_run([])
@@ -313,15 +307,9 @@ func _set_spaces(view: Viewport, arena: Node, value: bool) -> void:
 	if not arena is Spatial:
 		Physics2DServer.space_set_active(view.find_world_2d().space, value)
 
-func _draws() -> bool:
-	return OS.get_name() != "Server" and templates.size() == 1
-
 # Called by the native half, in `next`: draws the image in the rest of this turn, after the scene's transforms are known.
 func draw(call: int, env: int, width: int, height: int) -> void:
-	if not _draws():
-		server.answer_draw([call], NO_PICTURES)
-	else:
-		wanted.append([call, env, width, height])
+	wanted.append([call, env, width, height])
 
 func _process(_delta: float) -> void:
 	if wanted.empty():
@@ -345,17 +333,17 @@ func _process(_delta: float) -> void:
 func telemetry(env: int) -> Array:
 	return Array(agents[env]._telemetry())
 
-# Returns [failure, answer]: the answer of the last environment.
-func call_own(method: String, request: PoolByteArray) -> Array:
-	var answer = "no agent"
+# Returns the bytes of the last environment's answer, or the text of a failure.
+func call_own(method: String, request: PoolByteArray):
+	var answer = PoolByteArray()
 	for agent in agents:
 		agent.failure = ""
 		answer = agent._call_own(method, request)
-		if agent.failure == "" and not typeof(answer) in [TYPE_STRING, TYPE_RAW_ARRAY]:
-			agent.failure = "_call_own: expected bytes or a text, found %s; null: %s" % [answer, SCRIPT_ERROR]
 		if agent.failure != "":
-			return [agent.failure, ""]
-	return ["", answer]
+			return agent.failure
+		if not typeof(answer) in [TYPE_STRING, TYPE_RAW_ARRAY]:
+			return "_call_own: expected bytes or a text, found %s; null: %s" % [answer, SCRIPT_ERROR]
+	return answer.to_utf8() if answer is String else answer
 
 func clear() -> void:
 	for agent in agents:
