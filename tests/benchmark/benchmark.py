@@ -40,7 +40,9 @@ _NAMES = (
     *"steps busy make_vec workers mujoco start deaths".split(),
     *"frames messages gateway slow_lane godot".split(),
 )
-_ALL = [module.SUITES for module in (steps, environments, python_environments, deaths, micro, gateway, slow_lane, godot)]
+_ALL = [
+    module.SUITES for module in (steps, environments, python_environments, deaths, micro, gateway, slow_lane, godot)
+]
 _LARGE = ("torch",)  # gigabytes: its rows are measured if tools/extra_env has made it
 SUITES: dict[str, Suite] = {name: next(suites[name] for suites in _ALL if name in suites) for name in _NAMES}
 

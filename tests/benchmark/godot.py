@@ -1,8 +1,8 @@
 """Steps of a game of Godot, by Tandem's add-on and by GodotEnv of Godot RL Agents.
 
-Both rows step sdk/godot/examples/plate with one agent, without pictures. The peer's copy of the game has godot_peer.gd in
-place of the add-on's library: it answers the messages of GodotEnv. Each turn starts a Godot of its own, so that no other
-row's Godot runs.
+Both rows step sdk/godot/examples/plate with one agent, without pictures. In the peer's copy of the game godot_peer.gd
+answers the messages of GodotEnv, in place of the library of the add-on. Each turn starts a Godot of its own, so that no
+Godot of another row runs.
 """
 
 import contextlib

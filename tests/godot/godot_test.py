@@ -234,7 +234,9 @@ def test_what_cannot_start_says_why(probe: Path, built: Path, tmp_path: Path) ->
         scene.write_text(valid.replace("script = ExtResource( 1 )", f"script = ExtResource( 1 )\n{line}"))
         with pytest.raises(tandem.InvalidArgument, match=text):
             tandem.launch_engine(server=project / _RUN, num_envs=2)
-    scene.write_text(valid.partition('[node name="Two"')[0] + '[node name="One" type="Node"]\nscript = ExtResource( 1 )\n')
+    scene.write_text(
+        valid.partition('[node name="Two"')[0] + '[node name="One" type="Node"]\nscript = ExtResource( 1 )\n'
+    )
     with _serving(project / _RUN, 3) as client:  # the agent is the root of its scene
         _step(client)
     (project / "addons/tandem/libtandem.so.1").unlink()
