@@ -43,7 +43,7 @@ def _game(name: str) -> Path:
     folder = _folder(name)
     (archive,) = _ROOT.glob(f"sdk/tandem-sdk-*-linux-{platform.machine()}.tar.gz")
     for command in (
-        ["tar", "-xzf", archive, "--strip-components=1"],
+        ["tar", "-xzf", str(archive), "--strip-components=1"],
         ["cmake", "-S", "godot", "-B", "build", f"-DCMAKE_PREFIX_PATH={folder}"],
         ["cmake", "--build", "build"],
     ):
