@@ -255,7 +255,9 @@ typedef struct tandem_work {
   /* Since 1.3. Of a CALL of a method of the engine's own: its name, and
      `envelope` is the request's bytes, with a NUL behind them. Else NULL. */
   const char* name;
-  const tandem_draw* draw; /* of a DRAW; `call` is its number */
+  /* Of a DRAW; `call` is its number, whose top bit is set: negative as an
+     int64. */
+  const tandem_draw* draw;
   /* Of a RESET: the contract of each of `resets`; NULL: it has none. NULL for
      all if no environment has one. */
   const tandem_contract* const* contracts;
