@@ -46,6 +46,7 @@ void RunStatistics::CountEnds(const CountedExchange& exchange) {
       // Its rows, also dones, are as before.
       if (exchange.stepped) ++begins_[env];
     } else if (exchange.resets[env] != 0) {
+      if (over_[env] == 0) ++numbers_[env];
       begins_[env] = ticks_;
       returns_[env] = 0;
       rewards_[env] = 0;
@@ -60,6 +61,7 @@ void RunStatistics::CountEnds(const CountedExchange& exchange) {
       over_[env] = 0;
     } else if (exchange.stepped) {
       if (over_[env] == 0) {
+        ++numbers_[env];
         const size_t at = episodes_++ % kEpisodes;
         ended_[at] = returns_[env];
         lengths_[at] = static_cast<double>(ticks_ - begins_[env]);
@@ -77,6 +79,7 @@ void RunStatistics::Clear() {
   std::ranges::fill(rewards_, 0.0F);
   std::ranges::fill(over_, uint8_t{0});
   std::ranges::fill(begins_, ticks_);
+  for (uint64_t& number : numbers_) ++number;
   any_over_ = false;
   episodes_ = 0;
 }

@@ -149,6 +149,9 @@ RpcHost::RpcHost(const RpcConfig& config, EngineBase* engine,
     own_.emplace(ports.own, engine->schema().description.own_methods,
                  simulation);
   }
+  if (links_.live_scene != nullptr && links_.live_scene->IsOffered()) {
+    live_scene_.emplace(links_.live_scene);
+  }
   ServeAll(ports);
 }
 
@@ -171,6 +174,7 @@ void RpcHost::ServeAll(const EnginePorts& ports) {
     TelemetryService* Telemetry;
     SceneService* Entities;
     SceneService* Scene;
+    LiveSceneService* LiveScene;
     CameraService* Camera;
     ViewportService* Viewport;
     DebugService* Debug;
@@ -181,6 +185,7 @@ void RpcHost::ServeAll(const EnginePorts& ports) {
               pointer(telemetry_),
               ports.scene != nullptr ? &scene_ : nullptr,
               &scene_,
+              pointer(live_scene_),
               pointer(camera_),
               pointer(viewport_),
               pointer(debug_),
@@ -192,6 +197,7 @@ void RpcHost::ServeAll(const EnginePorts& ports) {
     Service Telemetry = Service::kTelemetry;
     Service Entities = Service::kScene;
     Service Scene = Service::kScene;
+    Service LiveScene = Service::kScene;
     Service Camera = Service::kCamera;
     Service Viewport = Service::kViewport;
     Service Debug = Service::kDebug;
@@ -412,7 +418,8 @@ absl::StatusOr<rpc::GetServicesResponseT> RpcHost::GetServices(
     for (const Method& each : methods_) {
       if (each.service != service || !dispatcher_.Serves(each.id)) continue;
       info->methods.push_back(each.id);
-      if (IsStream(each.id)) {
+      // WatchScene has no rate of its own: it has an item after each change.
+      if (IsStream(each.id) && each.id != rpc::MethodId::WatchScene) {
         info->max_hz = config_[service].stream_hz;
         info->max_fps = static_cast<uint32_t>(std::ceil(info->max_hz));
       }
