@@ -11,6 +11,7 @@ tandem.services     RPCs to an engine; tandem.telemetry: jobs and their events, 
 tandem.torch        results as tensors, also on a GPU; tandem.ray: rollouts on the nodes of a Ray cluster
 tandem.vector       AsyncVectorEnv; tandem.sb3, .tianshou, .xuance, .pettingzoo: the same for these packages
 tandem.fastlane     frames: readers and writers; .rerun: for Rerun's viewer; .sdk: flags for C
+tandem.checkpoint   one file with the states of environments and of a training, from which it resumes
 tandem.doctor       checks this machine: `python -m tandem.doctor`
 tandem.examples     programs to copy: `python -m tandem.examples`; .conformance: checks an engine's program
 """
@@ -73,7 +74,7 @@ _FROM = {
 }
 _REGISTRATION = "tandem.environments.registration"  # whose import registers the tasks
 _SUBMODULES = (
-    "conformance", "doctor", "examples", "fastlane", "pettingzoo", "sdk", "services", "telemetry", "vector",
+    "checkpoint", "conformance", "doctor", "examples", "fastlane", "pettingzoo", "sdk", "services", "telemetry", "vector",
 )  # fmt: skip
 __all__ = [
     "Attendant",
