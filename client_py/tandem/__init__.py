@@ -74,7 +74,8 @@ _FROM = {
 }
 _REGISTRATION = "tandem.environments.registration"  # whose import registers the tasks
 _SUBMODULES = (
-    "checkpoint", "conformance", "doctor", "examples", "fastlane", "pettingzoo", "sdk", "services", "telemetry", "vector",
+    "checkpoint", "conformance", "doctor", "examples", "fastlane", "pettingzoo", "sdk", "services", "telemetry",
+    "vector",
 )  # fmt: skip
 __all__ = [
     "Attendant",
