@@ -24,7 +24,9 @@ const PageFile* FindPageFile(absl::string_view path) {
       const absl::string_view name = kPageContents[i].name;
       table[i] = {.path = name == "/index.html" ? "/" : name,
                   .type = TypeOf(name),
-                  .content = kPageContents[i].content};
+                  .content = kPageContents[i].content,
+                  .is_gzip =
+                      absl::StartsWith(kPageContents[i].content, "\x1f\x8b")};
     }
     return std::span<const PageFile>(table);
   }();

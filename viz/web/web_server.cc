@@ -162,7 +162,10 @@ std::optional<Response> Answer(const Request& request, const Access& access) {
     return RespondText(request, http::status::not_found,
                        "expected a file of the page");
   }
-  return Respond(request, http::status::ok, file->type, file->content);
+  Response response =
+      Respond(request, http::status::ok, file->type, file->content);
+  if (file->is_gzip) response.set(http::field::content_encoding, "gzip");
+  return response;
 }
 
 // A browser's WebSocket.
