@@ -10,6 +10,10 @@
 
 namespace tandem {
 
+// The path of a scene's GLB: before and behind its number.
+inline constexpr absl::string_view kScenePath = "/scene/";
+inline constexpr absl::string_view kSceneEnding = ".glb";
+
 struct PageFile {
   absl::string_view path;  // such as "/app.js"; "/" for index.html
   absl::string_view type;  // for Content-Type

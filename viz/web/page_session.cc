@@ -9,8 +9,10 @@
 #include <cstring>
 #include <nlohmann/json.hpp>
 #include <set>
+#include <span>
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/printable.h"
@@ -18,8 +20,11 @@
 #include "viz/core/async_daemon_client.h"
 #include "viz/core/daemon_client.h"
 #include "viz/core/freshness.h"
+#include "viz/core/scene_watch.h"
 #include "viz/web/json_text.h"
 #include "viz/web/message_fields.h"
+#include "viz/web/page_files.h"
+#include "viz/web/scene_pace.h"
 
 namespace tandem {
 namespace {
@@ -32,6 +37,7 @@ constexpr int64_t kStillNs = 300'000'000;
 constexpr size_t kShownSteps = 10;
 // The list of runs takes at most this share of a line.
 constexpr int64_t kListBytesPerSec = 20'000;
+constexpr size_t kMostSceneEnvs = 4096;
 
 std::string HostName() {
   std::array<char, 256> name = {};
@@ -39,15 +45,29 @@ std::string HostName() {
   return Printable(name.data());
 }
 
-std::string Binary(const Json& head, const std::vector<uint8_t>& jpeg) {
+std::string Binary(const Json& head, std::span<const uint8_t> content) {
   static_assert(std::endian::native == std::endian::little);
   const std::string text = TextOfJson(head);
   const auto bytes = static_cast<uint32_t>(text.size());
   std::string message(sizeof(bytes), '\0');
   std::memcpy(message.data(), &bytes, sizeof(bytes));
   absl::StrAppend(&message, text);
-  message.append(reinterpret_cast<const char*>(jpeg.data()), jpeg.size());
+  message.append(reinterpret_cast<const char*>(content.data()), content.size());
   return message;
+}
+
+// Returns the rows of these environments; {}: all.
+std::vector<uint8_t> RowsOf(const SceneSnapshot& snapshot,
+                            const std::vector<uint32_t>& envs) {
+  std::vector<uint8_t> rows;
+  for (uint32_t i = 0; i < snapshot.rows(); ++i) {
+    if (!envs.empty() && !absl::c_linear_search(envs, snapshot.row(i).env)) {
+      continue;
+    }
+    const auto* const row = reinterpret_cast<const uint8_t*>(&snapshot.row(i));
+    rows.insert(rows.end(), row, row + SceneRowBytes(snapshot.nodes()));
+  }
+  return rows;
 }
 
 // Reads an action; each has fields of its own.
@@ -84,6 +104,14 @@ Json StepOf(const FrameMetadata& metadata) {
 struct PageSession::View {
   int64_t id = 0;
   std::shared_ptr<RunFeed> feed;
+  // Exactly one of these two is shown.
+  std::shared_ptr<void> pictures;
+  std::shared_ptr<SceneWatch> scene;
+  std::shared_ptr<std::vector<uint32_t>> envs;  // of scene
+  ScenePace scene_pace;
+  std::string scene_sent;                          // SceneText
+  uint64_t poses_sent = 0;                         // KeptPoses::number
+  std::shared_ptr<const KeptPoses> sought_poses;  // to be sent
   uint32_t width = 0;
   PicturePace pace;
   Playback playback;
@@ -101,6 +129,21 @@ struct PageSession::View {
   SeriesCursor returns;
   SeriesCursor step_rates;
   SeriesCursor episode_lengths;
+
+  // Of what is shown.
+  const Freshness& freshness() const {
+    return scene != nullptr ? scene->freshness() : feed->watch().freshness();
+  }
+  // How long before the tape's end at the freeze.
+  int64_t BeforeMs(int64_t at_ns) const {
+    return std::max<int64_t>(0, frozen_end_ns.value_or(at_ns) - at_ns) /
+           kNsPerMs;
+  }
+  // Calls `use` with the tape, and with what of it is to be sent.
+  auto WithTape(const auto& use) {
+    return scene != nullptr ? use(scene->tape(), &sought_poses)
+                            : use(feed->tape(), &sought);
+  }
 };
 
 PageSession::PageSession(PageModel* page_model) : model_(page_model) {}
@@ -192,30 +235,53 @@ bool PageSession::ReceiveForView(const std::string& what, MessageFields* fields,
     views_.erase(found);
   } else if (what == "size") {
     view.width = static_cast<uint32_t>(fields->Integer("width", 1, 16'384));
+  } else if (what == "scene") {
+    if (view.scene == nullptr) {
+      view.scene = model_->Scene(view.feed.get());
+      view.envs = view.scene->Join();
+      view.pictures.reset();
+      view.scene_sent.clear();
+      view.scene_pace = {};
+    }
+    *view.envs = fields->IntegersIfThere("envs", kMostSceneEnvs);
+    view.poses_sent = 0;
+    view.next_numbers_ns = 0;
+  } else if (what == "unscene") {
+    view.envs.reset();
+    view.scene.reset();
+    view.pictures = view.feed->WatchPictures();
+  } else if (what == "posed") {
+    view.scene_pace.Posed(
+        static_cast<uint64_t>(fields->Integer("sent", 1, kMaxMetadataInteger)));
   } else if (what == "drawn") {
     view.pace.Drawn(
         static_cast<uint64_t>(fields->Integer("sent", 1, kMaxMetadataInteger)),
         now_ns);
   } else if (what == "freeze") {
-    view.playback.Freeze(now_ns, view.feed->watch().freshness());
+    view.playback.Freeze(now_ns, view.freshness());
     if (!view.frozen_end_ns.has_value()) {
-      view.frozen_end_ns = view.feed->tape().end_ns();
+      view.frozen_end_ns = view.WithTape([](const auto& tape, auto) {
+        return tape.end_ns();
+      });
     }
   } else if (what == "live") {
     view.playback.Resume();
     view.frozen_end_ns.reset();
     view.sought.reset();
+    view.sought_poses.reset();
     view.has_news = true;
+    view.poses_sent = 0;
   } else if (what == "snapshot") {
     view.snapshot_wanted = true;
   } else if (what == "seek") {
     const int64_t before_ms = fields->Integer("before_ms", 0, 3'600'000);
     if (!fields->ok()) return false;
-    const FrameTape& tape = view.feed->tape();
-    if (!view.frozen_end_ns.has_value()) view.frozen_end_ns = tape.end_ns();
-    const int64_t since_ns = tape.end_ns() - *view.frozen_end_ns;
-    view.sought =
-        view.playback.SeekTo(before_ms * kNsPerMs + since_ns, now_ns, tape);
+    view.WithTape([&](const auto& tape, auto* sought) {
+      if (!view.frozen_end_ns.has_value()) view.frozen_end_ns = tape.end_ns();
+      const int64_t since_ns = tape.end_ns() - *view.frozen_end_ns;
+      *sought =
+          view.playback.SeekTo(before_ms * kNsPerMs + since_ns, now_ns, tape);
+    });
   } else {
     return false;
   }
@@ -240,6 +306,7 @@ bool PageSession::Watch(int64_t id, const std::string& run, uint32_t width) {
   view->width = width;
   view->has_news = feed->watch().frame().number > 0;
   view->seen_frames = feed->watch().frames();
+  view->pictures = feed->WatchPictures();
   view->feed = std::move(feed);
   if (line_ns_.has_value()) view->pace.MeasuredLine(*line_ns_);
   views_.emplace(id, std::move(view));
@@ -262,8 +329,10 @@ std::optional<PageMessage> PageSession::Next(int64_t now_ns) {
   if (std::optional<std::string> text = NextText(now_ns)) {
     return PageMessage{.binary = false, .bytes = *std::move(text)};
   }
-  if (std::optional<std::string> picture = NextPicture(now_ns)) {
-    return PageMessage{.binary = true, .bytes = *std::move(picture)};
+  std::optional<std::string> content = NextPoses();
+  if (!content.has_value()) content = NextPicture(now_ns);
+  if (content.has_value()) {
+    return PageMessage{.binary = true, .bytes = *std::move(content)};
   }
   return std::nullopt;
 }
@@ -317,6 +386,7 @@ std::optional<std::string> PageSession::NextText(int64_t now_ns) {
     return absl::StrCat(R"({"is":"runs","runs":)", runs, "}");
   }
   for (auto& [id, view] : views_) {
+    if (std::optional<std::string> text = SceneText(view.get())) return text;
     if (now_ns >= view->next_numbers_ns) return NumbersOf(view.get(), now_ns);
   }
   if (!panel_.empty() && now_ns >= next_panel_ns_) {
@@ -390,7 +460,9 @@ std::string PageSession::EventsText() {
 std::string PageSession::NumbersOf(View* view, int64_t now_ns) {
   view->next_numbers_ns = now_ns + kNumbersNs;
   const FrameWatch& watch = view->feed->watch();
-  const FrameTape& tape = view->feed->tape();
+  const SceneWatch* const scene = view->scene.get();
+  const bool is_empty = scene == nullptr ? watch.frame().number == 0
+                                         : scene->newest() == nullptr;
   const Frame& frame = watch.frame();
   const auto of_frame = [&frame](double value) {
     return frame.number == 0 ? Json() : NumberOrNull(value);
@@ -398,21 +470,28 @@ std::string PageSession::NumbersOf(View* view, int64_t now_ns) {
   Json json = {
       {"is", "view"},
       {"view", view->id},
-      {"state", std::string(FreshnessName(watch.StateAt(now_ns)))},
-      {"reason", watch.reason()},
+      {"state", std::string(FreshnessName(view->freshness().StateAt(now_ns)))},
+      {"reason", scene == nullptr ? watch.reason() : scene->reason()},
       {"frozen", view->playback.frozen()},
-      {"age", frame.number == 0
+      {"age", is_empty
                   ? Json()
-                  : Json(view->playback.AgeTextAt(now_ns, watch.freshness()))},
-      {"fps",
-       NumberOrNull(std::round(watch.FramesPerSecondAt(now_ns) * 10) / 10)},
+                  : Json(view->playback.AgeTextAt(now_ns, view->freshness()))},
+      {"fps", NumberOrNull(
+                  std::round((scene == nullptr
+                                  ? watch.FramesPerSecondAt(now_ns)
+                                  : scene->SnapshotsPerSecondAt(now_ns)) *
+                             10) /
+                  10)},
       {"dropped", watch.dropped()},
       {"episodes", nullptr},
       {"step", StepOf(watch.metadata())},
       {"error", watch.metadata().error.empty() ? view->feed->error()
                                                : watch.metadata().error},
-      {"recording", view->feed->recorder() != nullptr},
-      {"tape_ms", (tape.end_ns() - tape.begin_ns()) / kNsPerMs},
+      {"recording", view->feed->recorder() != nullptr ||
+                        model_->RecordsScene(view->feed->run())},
+      {"tape_ms", view->WithTape([](const auto& tape, auto) {
+         return (tape.end_ns() - tape.begin_ns()) / kNsPerMs;
+       })},
       {"level", view->pace.level()},
       {"width", frame.width},
       {"height", frame.height},
@@ -434,6 +513,49 @@ std::string PageSession::NumbersOf(View* view, int64_t now_ns) {
   return TextOfJson(json);
 }
 
+std::optional<std::string> PageSession::SceneText(View* view) {
+  if (view->scene == nullptr) return std::nullopt;
+  const SceneWatch& scene = *view->scene;
+  std::string text =
+      TextOfJson({{"is", "scene"},
+                  {"view", view->id},
+                  {"state", std::string(scene.StateName())},
+                  {"reason", PrintableLines(scene.reason())},
+                  {"glb", absl::StrCat(kScenePath, scene.model(), kSceneEnding)},
+                  {"nodes", scene.header().nodes},
+                  {"num_envs", scene.header().num_envs}});
+  if (text == view->scene_sent) return std::nullopt;
+  view->scene_sent = text;
+  return text;
+}
+
+std::optional<std::string> PageSession::NextPoses() {
+  for (auto& [id, view] : views_) {
+    if (view->scene == nullptr) continue;
+    std::shared_ptr<const KeptPoses> poses =
+        std::exchange(view->sought_poses, nullptr);
+    const bool is_past = poses != nullptr;
+    if (!is_past) {
+      poses = view->scene->newest();
+      if (poses == nullptr || poses->number <= view->poses_sent ||
+          view->playback.frozen() || !view->scene_pace.MaySend()) {
+        continue;
+      }
+      view->poses_sent = poses->number;
+      view->scene_pace.Sent(++sent_);
+    }
+    const SnapshotHead& snapshot = poses->snapshot.head();
+    Json head = {{"view", id},
+                 {"sent", is_past ? 0 : sent_},
+                 {"poses", true},
+                 {"exchange", snapshot.exchange},
+                 {"time_ms", static_cast<double>(snapshot.monotonic_ns) * 1e-6}};
+    if (is_past) head["before_ms"] = view->BeforeMs(poses->at_ns);
+    return Binary(head, RowsOf(poses->snapshot, *view->envs));
+  }
+  return std::nullopt;
+}
+
 std::optional<std::string> PageSession::NextPicture(int64_t now_ns) {
   for (auto& [id, view] : views_) {
     if (view->sought == nullptr) continue;
@@ -448,10 +570,7 @@ std::optional<std::string> PageSession::NextPicture(int64_t now_ns) {
         {"tiles", kept->metadata.tiles},
         {"rows", kept->metadata.grid.rows},
         {"columns", kept->metadata.grid.columns},
-        {"before_ms",
-         std::max<int64_t>(
-             0, view->frozen_end_ns.value_or(kept->at_ns) - kept->at_ns) /
-             kNsPerMs}};
+        {"before_ms", view->BeforeMs(kept->at_ns)}};
     return Binary(head, kept->picture.file);
   }
   for (auto& [id, view] : views_) {
@@ -473,7 +592,8 @@ std::optional<std::string> PageSession::NextPicture(int64_t now_ns) {
     const bool sharpens = !view.has_news && view.pace.IsIdle() &&
                           view.coarse_since_ns.has_value() &&
                           now_ns - *view.coarse_since_ns > kStillNs;
-    if ((!view.has_news && !sharpens) || view.playback.frozen() ||
+    if (view.pictures == nullptr || (!view.has_news && !sharpens) ||
+        view.playback.frozen() ||
         !view.pace.MaySend()) {
       continue;
     }

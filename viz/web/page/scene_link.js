@@ -7,13 +7,12 @@ export class SceneLink {
   /**
    * Throws without WebGL.
    * @param {import("./connection.js").Connection} connection
-   * @param {string} run @param {number} view
+   * @param {number} view
    * @param {{onState: (state: string, reason: string) => void, onRow: (row: import("./types").PoseRow) => void,
    *     onPast: (beforeMs: number) => void}} on
    */
-  constructor(connection, run, view, on) {
+  constructor(connection, view, on) {
     this.connection = connection;
-    this.run = run;
     this.view = view;
     this.on = on;
     this.timeline = new Timeline();
@@ -31,24 +30,23 @@ export class SceneLink {
     });
   }
 
-  /** Asks the server for poses, at first and after each pause. */
+  /** Asks the server for poses, at first and after each reconnect. */
   watch() {
-    this.timeline = new Timeline();
-    this.past = null;
+    this.goLive();
     this.wantEnvs(this.envs);
     this.panel.start();
   }
 
-  unwatch() {
-    this.connection.send({ do: "unscene", view: this.view });
-    this.taken = [];
-    this.panel.stop();
+  /** Shows the newest poses. */
+  goLive() {
+    this.timeline = new Timeline();
+    this.past = null;
   }
 
   /** @param {number[]} envs */
   wantEnvs(envs) {
     this.envs = envs;
-    this.connection.send({ do: "scene", view: this.view, run: this.run, envs });
+    this.connection.send({ do: "scene", view: this.view, envs });
   }
 
   /** @param {import("./types").SceneState} message */
@@ -88,13 +86,8 @@ export class SceneLink {
     return this.past ? { before: this.past, after: this.past, share: 1 } : this.timeline.at(now);
   }
 
-  /** @param {number} beforeMs before the newest snapshot at the freeze */
-  seek(beforeMs) {
-    this.connection.send({ do: "scrub", view: this.view, before_ms: Math.max(0, Math.round(beforeMs)) });
-  }
-
   close() {
-    this.unwatch();
+    this.connection.send({ do: "unscene", view: this.view });
     this.panel.close();
   }
 }

@@ -122,7 +122,7 @@ export class Tile {
       return;
     }
     this.goLive();
-    this.link = new SceneLink(this.app.connection, this.run.run, this.view, {
+    this.link = new SceneLink(this.app.connection, this.view, {
       onState: (state, reason) => this.showSceneState(state, reason),
       onRow: (row) => {
         setText(this.facts.step, shown(row.step, 0));
@@ -311,8 +311,7 @@ export class Tile {
       this.goLive();
     } else {
       this.frozen = true;
-      if (this.link) this.link.seek(0);
-      else this.app.connection.send({ do: "freeze", view: this.view });
+      this.app.connection.send({ do: "freeze", view: this.view });
       setText(this.time, "frozen");
       this.showFrozen();
     }
@@ -321,8 +320,8 @@ export class Tile {
   goLive() {
     if (!this.frozen) return;
     this.frozen = false;
-    if (this.link) this.link.watch();
-    else this.app.connection.send({ do: "live", view: this.view });
+    this.app.connection.send({ do: "live", view: this.view });
+    this.link?.goLive();
     this.showFrozen();
   }
 
@@ -336,8 +335,7 @@ export class Tile {
   seek(beforeMs) {
     this.frozen = true;
     this.showFrozen();
-    if (this.link) this.link.seek(beforeMs);
-    else this.app.connection.send({ do: "seek", view: this.view, before_ms: Math.max(0, Math.round(beforeMs)) });
+    this.app.connection.send({ do: "seek", view: this.view, before_ms: Math.max(0, Math.round(beforeMs)) });
   }
 
   /** @param {number} seconds */
@@ -385,8 +383,6 @@ export class Tile {
    * @param {boolean} hidden
    */
   setHidden(hidden) {
-    if (this.link && hidden) this.link.unwatch();
-    if (this.link && !hidden && !this.frozen) this.link.watch();
     if (!this.frozen) this.app.connection.send({ do: hidden ? "freeze" : "live", view: this.view });
   }
 
