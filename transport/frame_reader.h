@@ -57,10 +57,11 @@ class FrameReader {
  public:
   // Checks the header of `ring`, which is 8-byte aligned. Yields the processor
   // a few times while the header is invalid. kNotReady: not a ring yet; the
-  // caller may try again. kLayoutMismatch: not a ring that this version can
-  // read, permanently.
-  static absl::StatusOr<FrameReader> Attach(std::span<const std::byte> ring,
-                                            int64_t grace_ns = kFrameGraceNs);
+  // caller may try again. kLayoutMismatch: not a ring of this kind that this
+  // version can read, permanently.
+  static absl::StatusOr<FrameReader> Attach(
+      std::span<const std::byte> ring, int64_t grace_ns = kFrameGraceNs,
+      FrameKind kind = FrameKind::kImages);
 
   FrameReader(FrameReader&&) = default;
   FrameReader& operator=(FrameReader&&) = default;

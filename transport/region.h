@@ -46,6 +46,10 @@ absl::Status CheckRegionName(absl::string_view name);
 // too long.
 absl::StatusOr<std::string> FrameSegmentName(absl::string_view run_id);
 
+// Returns the name of the segment with the scene of a region or a run:
+// kSceneSegmentPrefix and the name, by FrameSegmentName's rules.
+absl::StatusOr<std::string> SceneSegmentName(absl::string_view name);
+
 // Whether a region or a segment may have this name.
 bool IsSharedName(absl::string_view name);
 

@@ -171,6 +171,7 @@ void RpcHost::ServeAll(const EnginePorts& ports) {
     TelemetryService* Telemetry;
     SceneService* Entities;
     SceneService* Scene;
+    LiveSceneService* LiveScene;
     CameraService* Camera;
     ViewportService* Viewport;
     DebugService* Debug;
@@ -181,6 +182,7 @@ void RpcHost::ServeAll(const EnginePorts& ports) {
               pointer(telemetry_),
               ports.scene != nullptr ? &scene_ : nullptr,
               &scene_,
+              nullptr,
               pointer(camera_),
               pointer(viewport_),
               pointer(debug_),
@@ -192,6 +194,7 @@ void RpcHost::ServeAll(const EnginePorts& ports) {
     Service Telemetry = Service::kTelemetry;
     Service Entities = Service::kScene;
     Service Scene = Service::kScene;
+    Service LiveScene = Service::kScene;
     Service Camera = Service::kCamera;
     Service Viewport = Service::kViewport;
     Service Debug = Service::kDebug;

@@ -31,6 +31,7 @@
 #include "engine_adapter/rpc_config.h"
 #include "engine_adapter/services/agent_service.h"
 #include "engine_adapter/services/image_services.h"
+#include "engine_adapter/services/live_scene_service.h"
 #include "engine_adapter/services/model_service.h"
 #include "engine_adapter/services/mujoco_service.h"
 #include "engine_adapter/services/own_service.h"

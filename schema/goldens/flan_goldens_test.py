@@ -1,13 +1,15 @@
-"""Reads the frame ring's golden as MOSAIC's programs read a ring: with `struct` and the protocol's two formats."""
+"""Reads the goldens of the frame ring and of the live scene: with `struct` and the protocol's formats."""
 
 import re
 import struct
 import zlib
 from pathlib import Path
 
+import pytest
+
 GOLDENS = Path("schema/goldens")
 RING = (GOLDENS / "flan_v1.bin").read_bytes()
-LISTING = (GOLDENS / "flan_v1.txt").read_text(encoding="utf-8")
+SCENE = (GOLDENS / "scene_v1.bin").read_bytes()
 
 HEADER = "<4sIIIIIIIIIQQddd"
 SLOT = "<QII"
@@ -44,20 +46,40 @@ def test_slots_hold_the_last_two_frames() -> None:
     assert RING[124:136] == bytes(range(32, 44))
 
 
-def test_listing_covers_every_byte_correctly() -> None:
+def test_scene_is_a_header_a_glb_and_a_ring_of_snapshots() -> None:
+    """The snapshot has one row: environment 7 and the pose of one node."""
+    magic, version, size, generation, envs, nodes, rows, row_bytes = struct.unpack_from("<4s7I", SCENE)
+    assert (magic, version, size, generation, envs, nodes, rows, row_bytes) == (b"TSCN", 1, 64, 3, 9, 1, 1, 80)
+    glb, glb_bytes, ring, ring_bytes = struct.unpack_from("<4Q", SCENE, 32)
+    assert SCENE[glb : glb + glb_bytes] == struct.pack("<4sII", b"glTF", 2, 12)
+    assert (ring % 64, ring + ring_bytes) == (0, len(SCENE))
+    assert struct.unpack_from(HEADER, SCENE, ring)[6:11] == (112, 1, 1, zlib.crc32(b"BYTES"), 1)
+    slot = ring + struct.calcsize(HEADER)
+    assert struct.unpack_from(SLOT, SCENE, slot) == (4, 32 + row_bytes, 0)
+    assert struct.unpack_from("<QQI12x", SCENE, slot + 16) == (1001, 5_000_000_001, 1)
+    row = slot + 16 + 32
+    assert struct.unpack_from("<IIQQddd", SCENE, row) == (7, 2, 12, 345, 0.0, -20.25, 1.5)
+    assert struct.unpack_from("<7f", SCENE, row + 48) == (1, 2, 3, 0, 0, 0, 1)
+
+
+@pytest.mark.parametrize("name", ["flan_v1", "scene_v1"])
+def test_listing_covers_every_byte_correctly(name: str) -> None:
     """Each row's bytes and value equal the golden's; each byte is in exactly one row."""
+    golden = (GOLDENS / f"{name}.bin").read_bytes()
+    listing = (GOLDENS / f"{name}.txt").read_text(encoding="utf-8")
     end = 0
-    forms = {"u32": "<I", "u32 atomic": "<I", "u64": "<Q", "u64 atomic": "<Q", "f64 atomic": "<d"}
-    for line in LISTING.split("\n\n")[2].splitlines()[1:]:
+    forms = {"u32": "<I", "u64": "<Q", "f32": "<f", "f64": "<d"}
+    for line in listing.split("\n\n")[2].splitlines()[1:]:
         offset, size, kind, name, _writer, shown, value, meaning = re.split(r" {2,}", line.strip(), maxsplit=7)
         assert (int(offset), bool(meaning)) == (end, True), name
         end += int(size)
-        field = RING[int(offset) : end]
+        field = golden[int(offset) : end]
         assert shown.replace(" ", "") in (field.hex(), f"{field[:4].hex()}..{field[-1:].hex()}"), name
-        if kind in forms:
-            assert float(value) == struct.unpack(forms[kind], field)[0], name
+        form = forms.get(kind.removesuffix(" atomic"))
+        if form:
+            assert float(value) == struct.unpack(form, field)[0], name
         elif kind.startswith("char"):
             assert value == f'"{field.decode("ascii")}"'
         else:
             assert value == f"{field[0]}, {field[1]} .. {field[-1]}", name
-    assert end == len(RING)
+    assert end == len(golden)

@@ -93,6 +93,8 @@ TEST(Goldens, FrameRingHasTheSampleValues) {
 TEST(Goldens, ListingIsUpToDate) {
   EXPECT_EQ(Golden("flan_v1.txt"), FlanListing())
       << "Next: bazel run //schema/goldens:generate";
+  EXPECT_EQ(Golden("scene_v1.txt"), SceneListing())
+      << "Next: bazel run //schema/goldens:generate";
   EXPECT_EQ(Golden("lrbc_v1.txt"), Listing())
       << "Next: bazel run //schema/goldens:generate";
 }
@@ -109,6 +111,7 @@ TEST(Listing, CoversEveryByteOnce) {
   ExpectCovers(RingDataRows(), sizeof(RingHeader), SampleRing().size());
   ExpectCovers(FlanHeaderRows(), 0, sizeof(FlanHeader));
   ExpectCovers(FlanSlotRows(), sizeof(FlanHeader), SampleFlan().size());
+  ExpectCovers(SceneRows(), 0, SampleScene().size());
 }
 
 TEST(Listing, NamesAndExplainsEachFieldOnce) {

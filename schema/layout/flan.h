@@ -37,6 +37,9 @@ inline constexpr uint32_t kFlanInvalidated = 1;  // the writer has left
 // CRC-32 (IEEE 802.3, as zlib's crc32) of the format's name.
 inline constexpr uint32_t kFlanRgb = 0xb793dab2;   // "RGB"
 inline constexpr uint32_t kFlanRgba = 0xf601dff1;  // "RGBA"
+// Frames of bytes that are no image: height 1, channels 1, and width is the
+// size of the largest frame. Such rings are in segments of scenes (scene.h).
+inline constexpr uint32_t kFlanBytes = 0x46cd817e;  // "BYTES"
 
 // The lock bytes of a ring. A segment's writer locks the first byte of flags
 // exclusively. It is the same byte of the file as an engine's lock of a region,
@@ -62,7 +65,7 @@ struct FlanHeader {
   uint32_t width;              // pixels
   uint32_t height;
   uint32_t channels;  // bytes per pixel
-  uint32_t format;    // kFlanRgb or kFlanRgba
+  uint32_t format;    // kFlanRgb, kFlanRgba or kFlanBytes
 
   // Writer: the ring's writer; readers: all others; publishes slots; initially
   // 0. Does not wrap in the lifetime of a machine.

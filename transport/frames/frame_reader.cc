@@ -25,7 +25,8 @@ FlanHeader CopyHeader(std::span<const std::byte> ring) {
 }  // namespace
 
 absl::StatusOr<FrameReader> FrameReader::Attach(std::span<const std::byte> ring,
-                                                int64_t grace_ns) {
+                                                int64_t grace_ns,
+                                                FrameKind kind) {
   if (ring.size() < sizeof(FlanHeader) ||
       reinterpret_cast<uintptr_t>(ring.data()) % alignof(FlanHeader) != 0) {
     return MakeError(
@@ -40,7 +41,7 @@ absl::StatusOr<FrameReader> FrameReader::Attach(std::span<const std::byte> ring,
   absl::Status status;
   for (int copy = 0; copy < kCopies; ++copy) {
     const absl::StatusOr<FrameGeometry> geometry =
-        CheckFrameRing(CopyHeader(ring), ring.size());
+        CheckFrameRing(CopyHeader(ring), ring.size(), kind);
     status = geometry.status();
     if (status.ok() && before == *geometry) {
       return FrameReader(ring, *geometry, grace_ns);

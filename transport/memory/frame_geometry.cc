@@ -29,11 +29,15 @@ absl::Status RingMismatch(absl::string_view field, absl::string_view expected,
 
 // Within the limits all products fit 64 bits, and the payload fits 32 bits.
 absl::Status CheckLimits(ErrorCode code, const FrameGeometry& geometry) {
-  absl::Status status =
-      CheckRange(code, "width", geometry.width, 1, kMaxFrameSide);
-  status.Update(CheckRange(code, "height", geometry.height, 1, kMaxFrameSide));
-  status.Update(
-      CheckRange(code, "channels (3 RGB, 4 RGBA)", geometry.channels, 3, 4));
+  const bool bytes = geometry.kind == FrameKind::kBytes;
+  absl::Status status = CheckRange(code, "width", geometry.width, 1,
+                                   bytes ? kMaxBytesFrame : kMaxFrameSide);
+  status.Update(CheckRange(code, "height", geometry.height, 1,
+                           bytes ? 1 : kMaxFrameSide));
+  status.Update(bytes ? CheckRange(code, "channels (bytes, no image)",
+                                   geometry.channels, 1, 1)
+                      : CheckRange(code, "channels (3 RGB, 4 RGBA)",
+                                   geometry.channels, 3, 4));
   status.Update(
       CheckRange(code, "capacity", geometry.capacity, 1, kMaxFrameSlots));
   status.Update(CheckRange(code, "metadata room", geometry.metadata_bytes, 0,
@@ -41,8 +45,9 @@ absl::Status CheckLimits(ErrorCode code, const FrameGeometry& geometry) {
   return status;
 }
 
+// `channels` are those of a kind.
 uint32_t FormatOf(uint32_t channels) {
-  return channels == 3 ? kFlanRgb : kFlanRgba;
+  return channels == 1 ? kFlanBytes : channels == 3 ? kFlanRgb : kFlanRgba;
 }
 
 }  // namespace
@@ -86,7 +91,8 @@ uint64_t FrameRingBytes(const FlanHeader& header) {
 }
 
 absl::StatusOr<FrameGeometry> CheckFrameRing(const FlanHeader& header,
-                                             uint64_t ring_bytes) {
+                                             uint64_t ring_bytes,
+                                             FrameKind kind) {
   if (std::memcmp(header.magic, kFlanMagic, sizeof(kFlanMagic)) != 0) {
     // Zeroes, or the first bytes that a writer has written over zeroes.
     const absl::string_view found(header.magic, sizeof(header.magic));
@@ -105,7 +111,8 @@ absl::StatusOr<FrameGeometry> CheckFrameRing(const FlanHeader& header,
   FrameGeometry geometry = {.width = header.width,
                             .height = header.height,
                             .channels = header.channels,
-                            .capacity = header.capacity};
+                            .capacity = header.capacity,
+                            .kind = kind};
   TANDEM_RETURN_IF_ERROR(CheckLimits(ErrorCode::kLayoutMismatch, geometry));
   if (header.format != FormatOf(header.channels)) {
     return RingMismatch(

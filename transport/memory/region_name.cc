@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/printable.h"
 #include "schema/layout/flan.h"
+#include "schema/layout/scene.h"
 #include "transport/region.h"
 
 namespace tandem {
@@ -17,6 +18,31 @@ constexpr size_t kLongestName = 200;
 bool IsNameChar(char c, bool first) {
   return absl::ascii_isalnum(static_cast<unsigned char>(c)) || c == '_' ||
          (!first && (c == '.' || c == '-'));
+}
+
+// Returns `prefix` and the run id, which has at most `longest` bytes.
+absl::StatusOr<std::string> SegmentName(absl::string_view prefix,
+                                        absl::string_view run_id,
+                                        size_t longest) {
+  if (run_id.empty() || run_id.size() > longest ||
+      run_id.find('\0') != absl::string_view::npos) {
+    return MakeError(
+        ErrorCode::kInvalidArgument,
+        absl::StrCat("run id: expected 1 to ", longest,
+                     " bytes without NUL, found ", run_id.size(), " ('",
+                     Printable(run_id.substr(0, longest)), "')"));
+  }
+  std::string name = absl::StrCat(prefix, run_id);
+  std::ranges::replace(name, '/', '_');
+  return name;
+}
+
+// Run ids may have characters that a region's name may not.
+bool IsSegmentName(absl::string_view name, absl::string_view prefix) {
+  constexpr size_t kLongestFileName = 255;
+  return absl::StartsWith(name, prefix) && name.size() <= kLongestFileName &&
+         name.find('/') == absl::string_view::npos &&
+         name.find('\0') == absl::string_view::npos;
 }
 
 }  // namespace
@@ -53,27 +79,16 @@ absl::Status CheckRegionName(absl::string_view name) {
 
 absl::StatusOr<std::string> FrameSegmentName(absl::string_view run_id) {
   constexpr size_t kLongest = 184;  // kLongestName minus the prefix
-  if (run_id.empty() || run_id.size() > kLongest ||
-      run_id.find('\0') != absl::string_view::npos) {
-    return MakeError(
-        ErrorCode::kInvalidArgument,
-        absl::StrCat("run id: expected 1 to ", kLongest,
-                     " bytes without NUL, found ", run_id.size(), " ('",
-                     Printable(run_id.substr(0, kLongest)), "')"));
-  }
-  std::string name = absl::StrCat(kFlanSegmentPrefix, run_id);
-  std::ranges::replace(name, '/', '_');
-  return name;
+  return SegmentName(kFlanSegmentPrefix, run_id, kLongest);
+}
+
+absl::StatusOr<std::string> SceneSegmentName(absl::string_view name) {
+  return SegmentName(kSceneSegmentPrefix, name, kLongestName);
 }
 
 bool IsSharedName(absl::string_view name) {
-  constexpr size_t kLongestFileName = 255;
-  // Run ids may have characters that a region's name may not.
-  return (absl::StartsWith(name, kFlanSegmentPrefix) &&
-          name.size() <= kLongestFileName &&
-          name.find('/') == absl::string_view::npos &&
-          name.find('\0') == absl::string_view::npos) ||
-         CheckRegionName(name).ok();
+  return IsSegmentName(name, kFlanSegmentPrefix) ||
+         IsSegmentName(name, kSceneSegmentPrefix) || CheckRegionName(name).ok();
 }
 
 }  // namespace tandem

@@ -7,6 +7,7 @@
 #include "base/printable.h"
 #include "schema/layout/flan.h"
 #include "schema/layout/lrbc.h"
+#include "schema/layout/scene.h"
 #include "transport/memory/observed_file.h"
 #include "transport/monitoring/frame_ring_report.h"
 #include "transport/region.h"
@@ -33,7 +34,9 @@ std::vector<SharedName> ListShared() {
     if (!IsSharedName(name)) continue;
     if (absl::StartsWith(name, kFlanSegmentPrefix)) {
       found[name] = true;
-    } else if (link == SharedRegion::Link::kSpare || HasMagic(name)) {
+    } else if (HasMagic(name) ||
+               (link == SharedRegion::Link::kSpare &&
+                !absl::StartsWith(name, kSceneSegmentPrefix))) {
       found[name] = false;
     }
   }

@@ -20,7 +20,7 @@
   FIELD(width, "writer", "pixels")                                            \
   FIELD(height, "writer", "pixels")                                           \
   FIELD(channels, "writer", "bytes of a pixel")                               \
-  FIELD(format, "writer", "CRC-32 of the format's name: RGB or RGBA")         \
+  FIELD(format, "writer", "CRC-32 of the format's name: RGB, RGBA or BYTES")  \
   FIELD(head, "writer", "frames published")                                   \
   FIELD(tail, "nobody", "unused; its first byte is the readers' lock byte")   \
   FIELD(last_reward, "writer", "of the newest frame")                         \

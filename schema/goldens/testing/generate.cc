@@ -55,9 +55,11 @@ int main() {
   const std::string folder = std::string(root) + "/schema/goldens/";
   const std::string listing = tandem::Listing();
   const std::string flan_listing = tandem::FlanListing();
+  const std::string scenes = tandem::SceneListing();
   bool written =
       Write(folder + "lrbc_v1.txt", listing.data(), listing.size()) &&
       Write(folder + "flan_v1.txt", flan_listing.data(), flan_listing.size()) &&
+      Write(folder + "scene_v1.txt", scenes.data(), scenes.size()) &&
       WriteMessages(root, folder + "rpc_v1/");
   for (const auto& [name, bytes] : tandem::SampleFiles()) {
     written = written && Write(folder + name, bytes.data(), bytes.size());

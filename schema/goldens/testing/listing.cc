@@ -12,12 +12,14 @@
 #include "schema/goldens/testing/flan_fields.h"
 #include "schema/goldens/testing/lrbc_fields.h"
 #include "schema/goldens/testing/samples.h"
+#include "schema/goldens/testing/scene_fields.h"
 #include "schema/layout/attendant_slot.h"
 #include "schema/layout/field.h"
 #include "schema/layout/flan.h"
 #include "schema/layout/image_slot.h"
 #include "schema/layout/lrbc.h"
 #include "schema/layout/ring_header.h"
+#include "schema/layout/scene.h"
 #include "schema/layout/shared_word.h"
 #include "schema/layout/worker_slot.h"
 
@@ -31,6 +33,8 @@ struct TypeName {
       return TypeName<std::underlying_type_t<T>>::Get();
     } else if constexpr (std::is_same_v<T, char>) {
       return "char";
+    } else if constexpr (std::is_floating_point_v<T>) {
+      return absl::StrCat("f", 8 * sizeof(T));
     } else {
       static_assert(std::is_unsigned_v<T>, "the layout has no such type yet");
       return absl::StrCat("u", 8 * sizeof(T));
@@ -94,6 +98,11 @@ std::string ValueOf(const FieldRow& row, std::span<const uint8_t> sample) {
   }
   if (row.type.starts_with("f64")) {
     double value = 0;
+    std::memcpy(&value, &sample[row.offset], sizeof(value));
+    return absl::StrCat(value);
+  }
+  if (row.type.starts_with("f32")) {
+    float value = 0;
     std::memcpy(&value, &sample[row.offset], sizeof(value));
     return absl::StrCat(value);
   }
@@ -207,6 +216,55 @@ std::vector<FieldRow> FlanSlotRows() {
     offset += kSampleFlanFrameBytes;
   }
   return rows;
+}
+
+std::vector<FieldRow> SceneRows() {
+  std::vector<FieldRow> rows;
+  const auto end = [&rows] { return rows.back().offset + rows.back().bytes; };
+  const auto add = [&rows](size_t offset, std::vector<FieldRow> part) {
+    for (FieldRow& row : part) {
+      row.offset += offset;
+      rows.push_back(std::move(row));
+    }
+  };
+  const auto add_bytes = [&](const char* name, size_t bytes, const char* writer,
+                             const char* meaning) {
+    add(end(), {{.name = name,
+                 .offset = 0,
+                 .bytes = bytes,
+                 .element_bytes = 1,
+                 .type = absl::StrCat("u8[", bytes, "]"),
+                 .writer = writer,
+                 .meaning = meaning,
+                 .reserved = false}});
+  };
+  {
+    using Struct = SceneHeader;
+    add(0, {TANDEM_SCENE_FIELDS(TANDEM_FIELD)});
+  }
+  add_bytes("glb", kSampleGlbBytes, "engine",
+            "glTF 2.0, binary form; here its first 12 bytes only");
+  add_bytes("padding", kSceneAlignment - kSampleGlbBytes, "nobody",
+            "to the next multiple of 64");
+  add(end(), FlanHeaderRows());
+  {
+    using Struct = FlanSlot;
+    add(end(), {TANDEM_FLAN_SLOT_FIELDS(TANDEM_FIELD)});
+  }
+  {
+    using Struct = SnapshotHead;
+    add(end(), {TANDEM_SNAPSHOT_HEAD_FIELDS(TANDEM_FIELD, TANDEM_RESERVED)});
+  }
+  {
+    using Struct = SceneRow;
+    add(end(), {TANDEM_SCENE_ROW_FIELDS(TANDEM_FIELD)});
+  }
+  for (const char* const part : {"x", "y", "z", "qx", "qy", "qz", "qw"}) {
+    add(end(), {Describe<float>(part, 0, "engine",
+                                "of the first moving node, in the world")});
+  }
+  add_bytes("padding", 4, "nobody", "to the next multiple of 8");
+  return rows;
 #undef TANDEM_RESERVED
 #undef TANDEM_FIELD
 }
@@ -250,6 +308,16 @@ std::string FlanListing() {
       "metadata, after three frames: the third has overwritten the first, and "
       "the second slot is misaligned\n\n",
       Table(rows, ring));
+}
+
+std::string SceneListing() {
+  return absl::StrCat(
+      "The layout of a live scene, version 1. Generated; README.md says how.\n"
+      "Numbers are little-endian. Offsets and sizes are bytes. Of more than 8 "
+      "bytes, the first four and the last are shown.\n\n"
+      "scene_v1.bin: a segment with one moving node and one slot, after a "
+      "snapshot of one environment\n\n",
+      Table(SceneRows(), SampleScene()));
 }
 
 std::string Listing() {

@@ -1,7 +1,7 @@
 // The annotated listing of the goldens.
 //
-// Data flow: lrbc_fields.h, flan_fields.h + the structs' offsets and types +
-// sample bytes -> text, one row for each field.
+// Data flow: lrbc_fields.h, flan_fields.h, scene_fields.h + the structs'
+// offsets and types + sample bytes -> text, one row for each field.
 //
 //   for (const FieldRow& row : HeaderRows()) Check(row.offset, row.bytes);
 //   std::string text = Listing();  // the content of lrbc_v1.txt
@@ -38,10 +38,12 @@ std::vector<FieldRow> RingHeaderRows();  // of RingHeader
 std::vector<FieldRow> RingDataRows();    // of the sample's entries
 std::vector<FieldRow> FlanHeaderRows();  // of FlanHeader
 std::vector<FieldRow> FlanSlotRows();    // of the sample's slots
+std::vector<FieldRow> SceneRows();       // of the sample's segment
 
 // The complete listings, with the samples' values.
-std::string Listing();      // of all rows but the next two
+std::string Listing();      // of all rows but those of the next two
 std::string FlanListing();  // FlanHeader and its slots
+std::string SceneListing();
 
 }  // namespace tandem
 

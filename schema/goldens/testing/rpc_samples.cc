@@ -587,6 +587,19 @@ void AddControl(Collection& all) {
   all.Add(MethodId::SetService, switched);
 }
 
+void AddLiveScene(Collection& all) {
+  WatchSceneRequestT watch;
+  watch.env_ids = {5, 6};
+  watch.hz = 12.5F;
+  all.Add(MethodId::WatchScene, watch);
+
+  WatchedSceneT scene;
+  scene.segment = "tandem.scene.demo";
+  scene.generation = 7;
+  scene.env_ids = {8, 9};
+  all.Add(MethodId::WatchScene, scene).stream_number = 10;
+}
+
 }  // namespace
 
 std::vector<RpcSample> RpcSamples() {
@@ -603,6 +616,7 @@ std::vector<RpcSample> RpcSamples() {
   AddControl(all);
   AddModel(all);  // the order decides the correlation ids
   AddOwn(all);
+  AddLiveScene(all);
   return std::move(all).Take();
 }
 

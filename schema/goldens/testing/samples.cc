@@ -14,6 +14,7 @@
 #include "schema/layout/image_slot.h"
 #include "schema/layout/layout_crc.h"
 #include "schema/layout/ring_header.h"
+#include "schema/layout/scene.h"
 #include "schema/layout/worker_slot.h"
 
 namespace tandem {
@@ -471,6 +472,64 @@ std::vector<uint8_t> SampleFlan() {
   return bytes;
 }
 
+std::vector<uint8_t> SampleScene() {
+  constexpr uint32_t kRowBytes = SceneRowBytes(1);
+  constexpr uint32_t kSnapshotBytes = sizeof(SnapshotHead) + kRowBytes;
+  SceneHeader header = {};
+  std::memcpy(header.magic, kSceneMagic, sizeof(kSceneMagic));
+  header.version = kSceneVersion;
+  header.header_bytes = sizeof(SceneHeader);
+  header.generation = 3;
+  header.num_envs = 9;
+  header.nodes = 1;
+  header.max_rows = 1;
+  header.row_bytes = kRowBytes;
+  header.glb_offset = sizeof(SceneHeader);
+  header.glb_bytes = kSampleGlbBytes;
+  header.flan_offset = header.glb_offset + kSceneAlignment;
+  header.flan_bytes = sizeof(FlanHeader) + sizeof(FlanSlot) + kSnapshotBytes;
+  std::vector<uint8_t> bytes(header.flan_offset);
+  std::memcpy(bytes.data(), &header, sizeof(header));
+  const uint32_t glb[] = {0x46546C67, 2, kSampleGlbBytes};  // "glTF"
+  static_assert(sizeof(glb) == kSampleGlbBytes);
+  std::memcpy(&bytes[header.glb_offset], glb, sizeof(glb));
+
+  const auto append = [&bytes](const auto& part) {
+    const auto* const first = reinterpret_cast<const uint8_t*>(&part);
+    bytes.insert(bytes.end(), first, first + sizeof(part));
+  };
+  FlanHeader ring;
+  std::memset(static_cast<void*>(&ring), 0, sizeof(ring));
+  std::memcpy(ring.magic, kFlanMagic, sizeof(kFlanMagic));
+  ring.version = kFlanVersion;
+  ring.capacity = 1;
+  ring.payload_size = kSnapshotBytes;
+  ring.slot_size = sizeof(FlanSlot) + kSnapshotBytes;
+  ring.width = kSnapshotBytes;
+  ring.height = 1;
+  ring.channels = 1;
+  ring.format = kFlanBytes;
+  ring.head.store(1, kRelaxed);
+  append(ring);
+  append(FlanSlot{
+      .seq = FlanSeqWhole(1), .frame_len = kSnapshotBytes, .metadata_len = 0});
+  append(SnapshotHead{.exchange = 1001,
+                      .monotonic_ns = 5'000'000'001,
+                      .rows = 1,
+                      .reserved_20 = {}});
+  append(SceneRow{.env = 7,
+                  .flags = kSceneUnknownTime,
+                  .episode = 12,
+                  .step = 345,
+                  .sim_time = 0,
+                  .episode_return = -20.25,
+                  .reward = 1.5});
+  const float pose[kPoseFloats] = {1, 2, 3, 0, 0, 0, 1};
+  append(pose);
+  bytes.resize(header.flan_offset + header.flan_bytes);
+  return bytes;
+}
+
 std::vector<SampleFile> SampleFiles() {
   return {
       {"lrbc_v1.bin", BytesOf(SampleHeader())},
@@ -492,6 +551,7 @@ std::vector<SampleFile> SampleFiles() {
       {"worker_slot_v1.bin", BytesOf(SampleWorkerSlot())},
       {"ring_v1.bin", TextOf(SampleRing())},
       {"flan_v1.bin", TextOf(SampleFlan())},
+      {"scene_v1.bin", TextOf(SampleScene())},
   };
 }
 
