@@ -1,5 +1,5 @@
-// Playback: which frame or which poses of a run a view shows: the newest (live),
-// or those of an earlier time (frozen), and their age.
+// Playback: which frame or which poses of a run a view shows: the newest
+// (live), or those of an earlier time (frozen), and their age.
 //
 // Data flow: the user's freeze, scrub and resume -> the shown time -> a Tape.
 // Ownership: one view; one thread. The caller passes the times.

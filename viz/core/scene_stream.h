@@ -36,9 +36,8 @@ class SceneStream {
   // Interpolation makes it smooth; more snapshots take time of the training.
   static constexpr float kHz = 30;
 
-  using Opener =
-      std::function<absl::StatusOr<std::unique_ptr<SceneStream>>(
-          const std::string& region)>;
+  using Opener = std::function<absl::StatusOr<std::unique_ptr<SceneStream>>(
+      const std::string& region)>;
 
   // Attaches. Blocks, at most EngineControl::kTimeoutSecs. Errors: those of
   // EngineControl::Attach.

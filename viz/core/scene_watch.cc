@@ -1,6 +1,7 @@
 #include "viz/core/scene_watch.h"
 
 #include <algorithm>
+#include <array>
 #include <set>
 
 #include "absl/base/thread_annotations.h"
@@ -29,18 +30,9 @@ std::shared_ptr<std::vector<uint32_t>> SceneWatch::Join() {
 }
 
 absl::string_view SceneWatch::StateName() const {
-  switch (state_) {
-    case State::kWaiting:
-      return "waiting";
-    case State::kLive:
-      return "live";
-    case State::kLost:
-      return "lost";
-    case State::kNone:
-      return "none";
-    case State::kFailed:
-      return "failed";
-  }
+  constexpr std::array<absl::string_view, 5> kNames = {
+      "waiting", "live", "lost", "none", "failed"};
+  return kNames.at(static_cast<size_t>(state_));
 }
 
 bool SceneWatch::Poll(int64_t now_ns) {
@@ -51,13 +43,12 @@ bool SceneWatch::Poll(int64_t now_ns) {
   const bool attached_now = !scene_.has_value();
   if (attached_now && !Attach(now_ns)) return false;
 
-  if (spare_ == nullptr) spare_ = std::make_shared<KeptPoses>();
-  const FrameReader::Found found = scene_->reader().Next(&spare_->snapshot);
+  const FrameReader::Found found = scene_->reader().Next(&next_);
   const bool is_new = found == FrameReader::Found::kFrame;
   if (is_new) {
-    spare_->at_ns = now_ns;
-    spare_->number = ++snapshots_;
-    newest_ = std::move(spare_);
+    // A copy has no room for more rows than it has.
+    newest_ = std::make_shared<const KeptPoses>(
+        KeptPoses{.at_ns = now_ns, .number = ++snapshots_, .snapshot = next_});
     tape_.Keep(newest_);
     rate_.Add(now_ns);
     if (attached_now) {

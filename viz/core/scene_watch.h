@@ -123,7 +123,7 @@ class SceneWatch {
   int64_t model_ = 0;
   SceneHeader header_ = {};
   std::shared_ptr<const std::string> glb_;
-  std::shared_ptr<KeptPoses> spare_;
+  SceneSnapshot next_;
   std::shared_ptr<const KeptPoses> newest_;
   Tape<KeptPoses> tape_{kTape};
   uint64_t snapshots_ = 0;

@@ -1,5 +1,5 @@
-// tandem-view: shows the runs of this machine in a browser, or records the scene
-// of one into a file.
+// tandem-view: shows the runs of this machine in a browser, or records the
+// scene of one into a file.
 #include <signal.h>
 #include <sys/stat.h>
 #include <unistd.h>

@@ -109,8 +109,8 @@ struct PageSession::View {
   std::shared_ptr<SceneWatch> scene;
   std::shared_ptr<std::vector<uint32_t>> envs;  // of scene
   ScenePace scene_pace;
-  std::string scene_sent;                          // SceneText
-  uint64_t poses_sent = 0;                         // KeptPoses::number
+  std::string scene_sent;                         // SceneText
+  uint64_t poses_sent = 0;                        // KeptPoses::number
   std::shared_ptr<const KeptPoses> sought_poses;  // to be sent
   uint32_t width = 0;
   PicturePace pace;
@@ -260,9 +260,8 @@ bool PageSession::ReceiveForView(const std::string& what, MessageFields* fields,
   } else if (what == "freeze") {
     view.playback.Freeze(now_ns, view.freshness());
     if (!view.frozen_end_ns.has_value()) {
-      view.frozen_end_ns = view.WithTape([](const auto& tape, auto) {
-        return tape.end_ns();
-      });
+      view.frozen_end_ns =
+          view.WithTape([](const auto& tape, auto) { return tape.end_ns(); });
     }
   } else if (what == "live") {
     view.playback.Resume();
@@ -461,8 +460,8 @@ std::string PageSession::NumbersOf(View* view, int64_t now_ns) {
   view->next_numbers_ns = now_ns + kNumbersNs;
   const FrameWatch& watch = view->feed->watch();
   const SceneWatch* const scene = view->scene.get();
-  const bool is_empty = scene == nullptr ? watch.frame().number == 0
-                                         : scene->newest() == nullptr;
+  const bool is_empty =
+      scene == nullptr ? watch.frame().number == 0 : scene->newest() == nullptr;
   const Frame& frame = watch.frame();
   const auto of_frame = [&frame](double value) {
     return frame.number == 0 ? Json() : NumberOrNull(value);
@@ -476,12 +475,12 @@ std::string PageSession::NumbersOf(View* view, int64_t now_ns) {
       {"age", is_empty
                   ? Json()
                   : Json(view->playback.AgeTextAt(now_ns, view->freshness()))},
-      {"fps", NumberOrNull(
-                  std::round((scene == nullptr
-                                  ? watch.FramesPerSecondAt(now_ns)
-                                  : scene->SnapshotsPerSecondAt(now_ns)) *
-                             10) /
-                  10)},
+      {"fps",
+       NumberOrNull(
+           std::round((scene == nullptr ? watch.FramesPerSecondAt(now_ns)
+                                        : scene->SnapshotsPerSecondAt(now_ns)) *
+                      10) /
+           10)},
       {"dropped", watch.dropped()},
       {"episodes", nullptr},
       {"step", StepOf(watch.metadata())},
@@ -516,14 +515,14 @@ std::string PageSession::NumbersOf(View* view, int64_t now_ns) {
 std::optional<std::string> PageSession::SceneText(View* view) {
   if (view->scene == nullptr) return std::nullopt;
   const SceneWatch& scene = *view->scene;
-  std::string text =
-      TextOfJson({{"is", "scene"},
-                  {"view", view->id},
-                  {"state", std::string(scene.StateName())},
-                  {"reason", PrintableLines(scene.reason())},
-                  {"glb", absl::StrCat(kScenePath, scene.model(), kSceneEnding)},
-                  {"nodes", scene.header().nodes},
-                  {"num_envs", scene.header().num_envs}});
+  std::string text = TextOfJson(
+      {{"is", "scene"},
+       {"view", view->id},
+       {"state", std::string(scene.StateName())},
+       {"reason", PrintableLines(scene.reason())},
+       {"glb", absl::StrCat(kScenePath, scene.model(), kSceneEnding)},
+       {"nodes", scene.header().nodes},
+       {"num_envs", scene.header().num_envs}});
   if (text == view->scene_sent) return std::nullopt;
   view->scene_sent = text;
   return text;
@@ -545,11 +544,12 @@ std::optional<std::string> PageSession::NextPoses() {
       view->scene_pace.Sent(++sent_);
     }
     const SnapshotHead& snapshot = poses->snapshot.head();
-    Json head = {{"view", id},
-                 {"sent", is_past ? 0 : sent_},
-                 {"poses", true},
-                 {"exchange", snapshot.exchange},
-                 {"time_ms", static_cast<double>(snapshot.monotonic_ns) * 1e-6}};
+    Json head = {
+        {"view", id},
+        {"sent", is_past ? 0 : sent_},
+        {"poses", true},
+        {"exchange", snapshot.exchange},
+        {"time_ms", static_cast<double>(snapshot.monotonic_ns) * 1e-6}};
     if (is_past) head["before_ms"] = view->BeforeMs(poses->at_ns);
     return Binary(head, RowsOf(poses->snapshot, *view->envs));
   }
@@ -561,16 +561,15 @@ std::optional<std::string> PageSession::NextPicture(int64_t now_ns) {
     if (view->sought == nullptr) continue;
     const std::shared_ptr<const KeptFrame> kept = std::move(view->sought);
     view->sought.reset();
-    const Json head = {
-        {"view", id},
-        {"sent", 0},  // the browser does not acknowledge it
-        {"width", kept->picture.width},
-        {"height", kept->picture.height},
-        {"step", StepOf(kept->metadata)},
-        {"tiles", kept->metadata.tiles},
-        {"rows", kept->metadata.grid.rows},
-        {"columns", kept->metadata.grid.columns},
-        {"before_ms", view->BeforeMs(kept->at_ns)}};
+    const Json head = {{"view", id},
+                       {"sent", 0},  // the browser does not acknowledge it
+                       {"width", kept->picture.width},
+                       {"height", kept->picture.height},
+                       {"step", StepOf(kept->metadata)},
+                       {"tiles", kept->metadata.tiles},
+                       {"rows", kept->metadata.grid.rows},
+                       {"columns", kept->metadata.grid.columns},
+                       {"before_ms", view->BeforeMs(kept->at_ns)}};
     return Binary(head, kept->picture.file);
   }
   for (auto& [id, view] : views_) {
@@ -593,8 +592,7 @@ std::optional<std::string> PageSession::NextPicture(int64_t now_ns) {
                           view.coarse_since_ns.has_value() &&
                           now_ns - *view.coarse_since_ns > kStillNs;
     if (view.pictures == nullptr || (!view.has_news && !sharpens) ||
-        view.playback.frozen() ||
-        !view.pace.MaySend()) {
+        view.playback.frozen() || !view.pace.MaySend()) {
       continue;
     }
     view.has_news = false;

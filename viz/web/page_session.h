@@ -44,11 +44,12 @@
 // message before), "events", "refused", "done", "answer"; and binary ones: the
 // length of a JSON object as uint32, little-endian; the object; and
 //   a picture     a JPEG file, or with `png` a PNG file; the object has view,
-//                 sent, width, height, step, tiles, rows, columns, before_ms, png
+//                 sent, width, height, step, tiles, rows, columns, before_ms,
+//                 png
 //   with `poses`  rows as in schema/layout/scene.h; the object has view, sent,
-//                 exchange, time_ms, before_ms. At most ScenePace::kMostOnTheWay
-//                 of a view are not acknowledged. The GLB is at the path that
-//                 "scene" names.
+//                 exchange, time_ms, before_ms. At most
+//                 ScenePace::kMostOnTheWay of a view are not acknowledged. The
+//                 GLB is at the path that "scene" names.
 
 #ifndef TANDEM_VIZ_WEB_PAGE_SESSION_H_
 #define TANDEM_VIZ_WEB_PAGE_SESSION_H_

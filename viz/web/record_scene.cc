@@ -70,12 +70,11 @@ absl::Status RecordScene(const WebOptions& options,
   }
   ShowProgress("");
   if (first_ns == 0) {
-    return MakeError(watch.state() == SceneWatch::State::kNone
-                         ? ErrorCode::kUnsupported
-                         : ErrorCode::kNotReady,
-                     absl::StrCat("expected a scene of ", name, ", found none",
-                                  watch.reason().empty() ? "" : ": ",
-                                  watch.reason()));
+    return MakeError(
+        watch.state() == SceneWatch::State::kNone ? ErrorCode::kUnsupported
+                                                  : ErrorCode::kNotReady,
+        absl::StrCat("expected a scene of ", name, ", found none",
+                     watch.reason().empty() ? "" : ": ", watch.reason()));
   }
   const SceneRecording recording =
       SceneRecording::Of(watch, options.run, first_ns);

@@ -1,9 +1,9 @@
 // ScenePace: when a browser gets its next snapshot of poses.
 //
 // Data flow: snapshots sent and acknowledged -> how many are on the way. With
-// two, one is drawn while the next one comes; a slow line gets fewer, and always
-// the newest.
-// Ownership: one view of one browser. No clock, no system call.
+// two, one is drawn while the next one comes; a slow line gets fewer, and
+// always the newest. Ownership: one view of one browser. No clock, no system
+// call.
 //
 //   ScenePace pace;
 //   if (pace.MaySend()) pace.Sent(Send(newest));

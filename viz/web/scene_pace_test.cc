@@ -26,7 +26,8 @@ TEST(ScenePace, TwoAreOnTheWayAndAnAcknowledgementCoversThoseBefore) {
   EXPECT_TRUE(pace.MaySend());
 }
 
-// A link of 1 Mbit/s and 100 ms each way, and a writer of 30 snapshots a second.
+// A link of 1 Mbit/s and 100 ms each way, and a writer of 30 snapshots a
+// second.
 struct OnTheLink {
   uint64_t number = 0;
   int64_t made_ns = 0;
@@ -77,7 +78,8 @@ TEST(ScenePace, ASlowLinkGetsNewSnapshotsOnlyAndNoQueueGrows) {
       EXPECT_LE(arrived[i].arrives_ns - arrived[i].made_ns,
                 100 * kMs + 2 * line_ns)
           << bytes;
-      if (i > 0) EXPECT_GT(arrived[i].number, arrived[i - 1].number);
+      const uint64_t before = i == 0 ? 0 : arrived[i - 1].number;
+      EXPECT_GT(arrived[i].number, before);
     }
     EXPECT_GT(arrived.back().number, 590U) << bytes;  // of 606
   }

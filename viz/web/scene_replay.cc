@@ -81,7 +81,7 @@ absl::StatusOr<GlbParts> ReadGlb(absl::string_view glb) {
   GlbParts parts;
   parts.json =
       Json::parse(text->begin(), text->end(), nullptr, /*exceptions=*/false);
-  parts.binary = TakeChunk(&glb, kBinaryChunk).value_or("");
+  parts.binary = std::string(TakeChunk(&glb, kBinaryChunk).value_or(""));
   if (!parts.json.is_object()) return NotAGlb("JSON of another form");
   for (const char* const list :
        {"nodes", "accessors", "bufferViews", "buffers"}) {
@@ -135,8 +135,8 @@ Track TrackOf(const SceneRecording& recording, uint32_t env) {
       if (snapshot.row(i).env != env) continue;
       const uint64_t at_ns = snapshot.head().monotonic_ns;
       if (track.times.empty()) first_ns = at_ns;
-      const auto secs = static_cast<float>(
-          static_cast<double>(at_ns - first_ns) * 1e-9);
+      const auto secs =
+          static_cast<float>(static_cast<double>(at_ns - first_ns) * 1e-9);
       // glTF's times grow.
       if (!track.times.empty() && secs <= track.times.back()) continue;
       track.times.push_back(secs);
@@ -237,13 +237,12 @@ std::string ReplayPage(const SceneRecording& recording) {
                                       {"num_envs", envs},
                                       {"first_env", recording.FirstEnv()}}),
                           {{"<", "\\u003c"}});
-  return absl::StrReplaceAll(
-      FindPageFile("/replay.html")->content,
-      {{"@STYLE@", FindPageFile("/style.css")->content},
-       {"@FACTS@", facts},
-       {"@GLB@", absl::Base64Escape(*recording.glb)},
-       {"@POSES@", absl::Base64Escape(poses)},
-       {"@MODULES@", modules}});
+  return absl::StrReplaceAll(FindPageFile("/replay.html")->content,
+                             {{"@STYLE@", FindPageFile("/style.css")->content},
+                              {"@FACTS@", facts},
+                              {"@GLB@", absl::Base64Escape(*recording.glb)},
+                              {"@POSES@", absl::Base64Escape(poses)},
+                              {"@MODULES@", modules}});
 }
 
 absl::StatusOr<std::string> AnimatedGlb(const SceneRecording& recording,
@@ -252,11 +251,11 @@ absl::StatusOr<std::string> AnimatedGlb(const SceneRecording& recording,
   const std::vector<uint64_t> moving = MovingNodes(parts.json);
   const Track track = TrackOf(recording, env);
   if (moving.size() != recording.nodes || track.times.empty()) {
-    return MakeError(ErrorCode::kInvalidArgument,
-                     absl::StrCat("scene: expected poses of ", moving.size(),
-                                  " nodes of environment ", env, ", found ",
-                                  track.times.size(), " of ", recording.nodes,
-                                  " nodes"));
+    return MakeError(
+        ErrorCode::kInvalidArgument,
+        absl::StrCat("scene: expected poses of ", moving.size(),
+                     " nodes of environment ", env, ", found ",
+                     track.times.size(), " of ", recording.nodes, " nodes"));
   }
   const size_t times = AddAccessor(&parts, "SCALAR", track.times, 1);
   Json animation = {{"name", Printable(recording.name)}};
@@ -275,12 +274,10 @@ absl::StatusOr<std::string> AnimatedGlb(const SceneRecording& recording,
     std::vector<float> rotations;
     for (const std::span<const float> poses : track.poses) {
       const auto found = poses.subspan(node * kPoseFloats, kPoseFloats);
-      const float norm =
-          std::hypot(std::hypot(found[3], found[4]),
-                     std::hypot(found[5], found[6]));
-      if (norm > 0 && absl::c_all_of(found, [](float x) {
-            return std::isfinite(x);
-          })) {
+      const float norm = std::hypot(std::hypot(found[3], found[4]),
+                                    std::hypot(found[5], found[6]));
+      if (norm > 0 &&
+          absl::c_all_of(found, [](float x) { return std::isfinite(x); })) {
         absl::c_copy(found, pose.begin());
         for (size_t i = 3; i < kPoseFloats; ++i) pose[i] /= norm;
       }

@@ -48,9 +48,10 @@ std::string ReplayPage(const SceneRecording& recording);
 absl::StatusOr<std::string> AnimatedGlb(const SceneRecording& recording,
                                         uint32_t env);
 
-// Writes a file, in place of an older one: by its ending .html, ReplayPage; .glb, AnimatedGlb of
-// FirstEnv. Errors: kInvalidArgument: another ending, or no snapshot; those of
-// AnimatedGlb and of the system. After an error no file remains.
+// Writes a file, in place of an older one: by its ending .html, ReplayPage;
+// .glb, AnimatedGlb of FirstEnv. Errors: kInvalidArgument: another ending, or
+// no snapshot; those of AnimatedGlb and of the system. After an error no file
+// remains.
 absl::Status SaveScene(const SceneRecording& recording,
                        const std::string& path);
 

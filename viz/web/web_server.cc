@@ -331,7 +331,8 @@ class WebServer::Loop {
    private:
     void Serve() {
       const Request request = parser_->release();
-      std::optional<Response> answer = Answer(request, loop_->access(), *loop_->model());
+      std::optional<Response> answer =
+          Answer(request, loop_->access(), *loop_->model());
       if (!answer.has_value()) {
         ended_ = true;
         stream_.expires_never();  // the WebSocket has timeouts of its own
