@@ -13,6 +13,7 @@ namespace tandem {
 namespace {
 
 constexpr int64_t kRetryNs = 250'000'000;
+constexpr uint64_t kRatePeriodNs = 1'000'000'000;
 
 }  // namespace
 
@@ -50,6 +51,7 @@ bool SceneWatch::Poll(int64_t now_ns) {
     newest_ = std::make_shared<const KeptPoses>(
         KeptPoses{.at_ns = now_ns, .number = ++snapshots_, .snapshot = next_});
     tape_.Keep(newest_);
+    Count(newest_->snapshot, now_ns);
     rate_.Add(now_ns);
     if (attached_now) {
       freshness_.SawOldFrame(now_ns);
@@ -67,6 +69,40 @@ bool SceneWatch::Poll(int64_t now_ns) {
     LoseScene("another scene has taken the name");
   }
   return is_new;
+}
+
+void SceneWatch::Count(const SceneSnapshot& snapshot, int64_t now_ns) {
+  double rewards = 0;
+  uint32_t known = 0;
+  for (uint32_t i = 0; i < snapshot.rows(); ++i) {
+    const SceneRow& row = snapshot.row(i);
+    if ((row.flags & kSceneUnknownReturn) != 0) continue;
+    ++known;
+    rewards += row.reward;
+    const auto [last, is_first] = rows_.try_emplace(row.env, row);
+    if (!is_first && last->second.episode + 1 == row.episode) {
+      metrics_.rolling_return = last->second.episode_return;
+      histories_.returns.Add(now_ns, last->second.episode_return);
+      histories_.episode_lengths.Add(now_ns,
+                                     static_cast<double>(last->second.step));
+    }
+    last->second = row;
+  }
+  if (known > 0) {
+    metrics_.last_reward = rewards / known;
+    histories_.rewards.Add(now_ns, metrics_.last_reward);
+  }
+  const SnapshotHead& head = snapshot.head();
+  const uint64_t ns = head.monotonic_ns - counted_.monotonic_ns;
+  if (ns < kRatePeriodNs) return;
+  if (counted_.exchange > 0 && head.exchange >= counted_.exchange) {
+    metrics_.step_rate_hz =
+        static_cast<double>((head.exchange - counted_.exchange) *
+                            header_.num_envs) /
+        (static_cast<double>(ns) * 1e-9);
+    histories_.step_rates.Add(now_ns, metrics_.step_rate_hz);
+  }
+  counted_ = head;
 }
 
 bool SceneWatch::OpenStream(int64_t now_ns) {
@@ -151,6 +187,8 @@ bool SceneWatch::Attach(int64_t now_ns) {
   model_ = now_ns;
   newest_.reset();
   tape_.Clear();
+  rows_.clear();
+  counted_ = {};
   freshness_.SetLink(Freshness::Link::kAttached);
   SetState(State::kLive, "");
   return true;

@@ -26,6 +26,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <list>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -36,9 +37,11 @@
 #include "absl/strings/string_view.h"
 #include "schema/layout/scene.h"
 #include "transport/attached_scene.h"
+#include "transport/frame_geometry.h"
 #include "transport/scene_snapshot.h"
 #include "viz/core/background.h"
 #include "viz/core/freshness.h"
+#include "viz/core/sample_history.h"
 #include "viz/core/scene_stream.h"
 #include "viz/core/tape.h"
 
@@ -96,6 +99,10 @@ class SceneWatch {
   double SnapshotsPerSecondAt(int64_t now_ns) const {
     return rate_.PerSecondAt(now_ns);
   }
+  // Of the published environments: the mean of their rewards; returns and
+  // lengths of the episodes that have ended.
+  const FrameMetrics& metrics() const { return metrics_; }
+  const RunHistories& histories() const { return histories_; }
 
  private:
   struct Opening;
@@ -107,6 +114,7 @@ class SceneWatch {
   // Of a stream; a state of no return for an engine without a scene.
   void LoseStream(const absl::Status& why);
   void LoseScene(absl::string_view reason);
+  void Count(const SceneSnapshot& snapshot, int64_t now_ns);
 
   const std::string region_;
   WorkThread* const thread_;
@@ -130,6 +138,10 @@ class SceneWatch {
   int64_t polled_ns_ = 0;
   Freshness freshness_;
   FrameRate rate_;
+  FrameMetrics metrics_;
+  RunHistories histories_;
+  std::map<uint32_t, SceneRow> rows_;  // the last ones, by environment
+  SnapshotHead counted_ = {};          // for the step rate
 };
 
 }  // namespace tandem

@@ -130,6 +130,10 @@ struct PageSession::View {
   SeriesCursor step_rates;
   SeriesCursor episode_lengths;
 
+  // The browser then gets all of the others.
+  void RestartSeries() {
+    rewards = returns = step_rates = episode_lengths = SeriesCursor();
+  }
   // Of what is shown.
   const Freshness& freshness() const {
     return scene != nullptr ? scene->freshness() : feed->watch().freshness();
@@ -242,6 +246,7 @@ bool PageSession::ReceiveForView(const std::string& what, MessageFields* fields,
       view.pictures.reset();
       view.scene_sent.clear();
       view.scene_pace = {};
+      view.RestartSeries();
     }
     *view.envs = fields->IntegersIfThere("envs", kMostSceneEnvs);
     view.poses_sent = 0;
@@ -250,6 +255,7 @@ bool PageSession::ReceiveForView(const std::string& what, MessageFields* fields,
     view.envs.reset();
     view.scene.reset();
     view.pictures = view.feed->WatchPictures();
+    view.RestartSeries();
   } else if (what == "posed") {
     view.scene_pace.Posed(
         static_cast<uint64_t>(fields->Integer("sent", 1, kMaxMetadataInteger)));
@@ -463,8 +469,12 @@ std::string PageSession::NumbersOf(View* view, int64_t now_ns) {
   const bool is_empty =
       scene == nullptr ? watch.frame().number == 0 : scene->newest() == nullptr;
   const Frame& frame = watch.frame();
-  const auto of_frame = [&frame](double value) {
-    return frame.number == 0 ? Json() : NumberOrNull(value);
+  const FrameMetrics& metrics =
+      scene == nullptr ? frame.metrics : scene->metrics();
+  const RunHistories& histories =
+      scene == nullptr ? watch.histories() : scene->histories();
+  const auto of_frame = [&](double value) {
+    return is_empty ? Json() : NumberOrNull(value);
   };
   Json json = {
       {"is", "view"},
@@ -494,15 +504,15 @@ std::string PageSession::NumbersOf(View* view, int64_t now_ns) {
       {"level", view->pace.level()},
       {"width", frame.width},
       {"height", frame.height},
-      {"reward", of_frame(frame.metrics.last_reward)},
-      {"return", of_frame(frame.metrics.rolling_return)},
-      {"step_rate", of_frame(frame.metrics.step_rate_hz)},
+      {"reward", of_frame(metrics.last_reward)},
+      {"return", of_frame(metrics.rolling_return)},
+      {"step_rate", of_frame(metrics.step_rate_hz)},
       {"series",
-       {{"reward", view->rewards.Next(watch.rewards())},
-        {"return", view->returns.Next(watch.returns())},
-        {"step rate", view->step_rates.Next(watch.step_rates())},
+       {{"reward", view->rewards.Next(histories.rewards)},
+        {"return", view->returns.Next(histories.returns)},
+        {"step rate", view->step_rates.Next(histories.step_rates)},
         {"episode length",
-         view->episode_lengths.Next(watch.episode_lengths())}}}};
+         view->episode_lengths.Next(histories.episode_lengths)}}}};
   if (const std::optional<int64_t> episodes = watch.episodes()) {
     json["episodes"] = *episodes;
   }
