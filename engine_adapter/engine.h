@@ -34,6 +34,7 @@
 #include "absl/status/status.h"
 #include "engine_adapter/engine_ports.h"
 #include "engine_adapter/frame_source.h"
+#include "engine_adapter/scene_source.h"
 #include "engine_adapter/task_description.h"
 #include "transport/region_spec.h"
 #include "transport/step_arrays.h"
@@ -141,6 +142,9 @@ class EngineBase {
   virtual FrameSource* frames() { return nullptr; }
   // Returns the source of the observations' images, by the rules of frames().
   virtual FrameSource* images() { return nullptr; }
+  // Returns the source of the scene that viewers draw themselves, by the rules
+  // of frames(); nullptr: the engine has no scene.
+  virtual SceneSource* scene() { return nullptr; }
 
   // Returns the interfaces that the RPC services use. The engine owns these
   // objects, and returns the same pointers each time. The stepping thread calls

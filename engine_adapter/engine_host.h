@@ -88,6 +88,9 @@ class EngineHost {
     std::optional<FrameOptions> frames = {};
     // Renders environments in each exchange, into the region's images.
     std::optional<ImageOptions> images = {};
+    // Maximum snapshots a second of the live scene, 0 to kMaxSceneHz; 0: the
+    // engine serves no WatchScene.
+    double scene_hz = kMaxSceneHz;
     // Any thread may call this, repeatedly while it renders many images, which
     // takes long. If it returns true, rendering ends: Create, or the first
     // Done, returns kInterrupted, and an exchange fails with kEngineFailed.

@@ -5,7 +5,7 @@
 // stream WatchScene is open, and says its name and generation in the stream.
 //
 //   absl::StatusOr<AttachedScene> scene = AttachedScene::Open("demo");
-//   SceneSnapshot snapshot;
+//   PoseSnapshot snapshot;
 //   if (scene->reader().Next(&snapshot) == FrameReader::Found::kFrame)
 //     Show(snapshot);
 

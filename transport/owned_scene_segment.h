@@ -24,7 +24,7 @@
 #include "schema/layout/scene.h"
 #include "transport/frame_writer.h"
 #include "transport/scene_geometry.h"
-#include "transport/scene_snapshot.h"
+#include "transport/pose_snapshot.h"
 
 namespace tandem {
 
@@ -48,14 +48,12 @@ class OwnedSceneSegment {
   // Copies a snapshot to the next slot of the ring; returns its number, from 1.
   // Returns 0 and publishes nothing if it has more than max_rows() or other
   // nodes. Neither blocks, allocates nor makes a system call.
-  uint64_t Publish(const SceneSnapshot& snapshot);
+  uint64_t Publish(const PoseSnapshot& snapshot);
 
   // The rows of the largest snapshot.
   uint32_t max_rows() const { return header_.max_rows; }
   // Of the file: SceneSegmentName's.
   const std::string& name() const;
-  // Restores the name if another program has unlinked it. One system call.
-  void RestoreName() const;
 
  private:
   OwnedSceneSegment(NamedFile file, const SceneHeader& header,

@@ -49,7 +49,7 @@ inline uint64_t SnapshotBytes(const SceneHeader& header) {
 }
 
 // Writes a planned header, its GLB and an empty ring into `memory`, which is
-// zero, aligned to kSceneAlignment, and has SceneBytes.
+// zero, 8-byte aligned, and has SceneBytes.
 FrameWriter WriteScene(const SceneHeader& planned, absl::string_view glb,
                        std::span<std::byte> memory);
 

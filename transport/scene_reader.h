@@ -7,7 +7,7 @@
 // write nothing into it.
 //
 //   absl::StatusOr<SceneReader> reader = SceneReader::Attach(segment);
-//   SceneSnapshot snapshot;  // its buffer is reused
+//   PoseSnapshot snapshot;  // its buffer is reused
 //   if (reader->Next(&snapshot) == FrameReader::Found::kFrame) Show(snapshot);
 //
 // The content is untrusted, as that of FrameReader. The GLB is not checked:
@@ -24,7 +24,7 @@
 #include "absl/status/statusor.h"
 #include "schema/layout/scene.h"
 #include "transport/frame_reader.h"
-#include "transport/scene_snapshot.h"
+#include "transport/pose_snapshot.h"
 
 namespace tandem {
 
@@ -37,11 +37,11 @@ class SceneReader {
 
   // Copies the newest whole snapshot, each once: as FrameReader::Next. kFrame:
   // `into` has at most max_rows rows, each of an environment below num_envs;
-  // its numbers are unchecked (SceneSnapshot::IsFinite). kInvalidated: the
+  // its numbers are unchecked (PoseSnapshot::IsFinite). kInvalidated: the
   // engine has ended this scene; there may be one of the same name with a
   // greater generation. kBroken: the segment is corrupt. `into` is valid only
   // with kFrame.
-  FrameReader::Found Next(SceneSnapshot* into);
+  FrameReader::Found Next(PoseSnapshot* into);
   // The number of snapshots that Next has skipped.
   uint64_t dropped() const { return frames_.dropped(); }
   bool Invalidated() const { return frames_.Invalidated(); }
@@ -55,7 +55,7 @@ class SceneReader {
   SceneReader(const SceneHeader& header, std::span<const std::byte> glb,
               FrameReader frames)
       : header_(header), glb_(glb), frames_(std::move(frames)) {}
-  bool Accepts(const SceneSnapshot& snapshot, uint64_t bytes) const;
+  bool Accepts(const PoseSnapshot& snapshot, uint64_t bytes) const;
 
   SceneHeader header_;
   std::span<const std::byte> glb_;

@@ -31,6 +31,9 @@ ABSL_FLAG(
     std::string, frame_camera, "follow",
     "follow (moves with the robot), gymnasium (stays, where Gymnasium's render "
     "has it) or the name of a camera of the model");
+ABSL_FLAG(double, scene_hz, 60,
+          "snapshots per second of the scene that viewers draw themselves, at "
+          "most, 0 to 60; 0: none");
 ABSL_FLAG(std::string, images, "",
           "WIDTHxHEIGHT such as 64x64: each step also draws every environment, "
           "for the client's observations; empty: never");
@@ -138,6 +141,8 @@ absl::StatusOr<std::optional<FrameOptions>> FramesFromFlags(uint32_t num_envs) {
   TANDEM_RETURN_IF_ERROR(CheckFrameOptions(options, num_envs));
   return options;
 }
+
+double SceneHzFromFlags() { return absl::GetFlag(FLAGS_scene_hz); }
 
 absl::StatusOr<std::optional<ImageOptions>> ImagesFromFlags() {
   const std::string size = absl::GetFlag(FLAGS_images);

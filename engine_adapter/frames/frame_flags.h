@@ -22,6 +22,8 @@ namespace tandem {
 // --images. kInvalidArgument for an invalid value.
 absl::StatusOr<std::optional<FrameOptions>> FramesFromFlags(uint32_t num_envs);
 absl::StatusOr<std::optional<ImageOptions>> ImagesFromFlags();
+// --scene_hz; EngineHost::Create checks it.
+double SceneHzFromFlags();
 
 // For these two, and their tests.
 

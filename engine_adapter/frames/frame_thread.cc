@@ -20,10 +20,6 @@ constexpr int64_t kProbeNs = 200'000'000;
 // The render thread renders also without new results, at this interval. So
 // viewers see that the engine lives, and that its step rate is 0.
 constexpr int64_t kRefreshNs = kSecondNs;
-// For so long a copy waits for the next exchange, which costs nothing. Then the
-// render thread wakes the stepping thread: if that shares a core with a
-// trainer, it interrupts the trainer.
-constexpr int64_t kNextExchangeNs = 10'000'000;
 // The interval of the step rate's measurement.
 constexpr int64_t kRateNs = kSecondNs / 2;
 constexpr size_t kErrorBytes = 400;
@@ -51,9 +47,7 @@ FrameThread::FrameThread(FrameSource* source, const FrameOptions& options,
 }
 
 FrameThread::~FrameThread() {
-  // relaxed: the flag publishes no other data.
-  stop_.store(1, std::memory_order_relaxed);
-  bell_.NotifyAll();
+  turn_.Stop();
   thread_.join();
 }
 
@@ -74,8 +68,7 @@ void FrameThread::Serve(uint64_t step, uint32_t request) {
   env_steps_.store(statistics_.env_steps(), std::memory_order_relaxed);
   const bool asked = wanted_.load(std::memory_order_relaxed) != request;
   if (asked) wanted_.store(request, std::memory_order_relaxed);
-  // SYNC(frames.turn): acquire; the render thread has finished with the copies.
-  if (turn_.load(std::memory_order_acquire) == kSteps) {
+  const bool gave = turn_.Give([&] {
     absl::Status copied = Guarded([this] {
       for (uint32_t place = 0; place < options_.envs.size(); ++place) {
         source_->Capture(place);
@@ -88,17 +81,8 @@ void FrameThread::Serve(uint64_t step, uint32_t request) {
                .counted = counted_by_steps_,
                .run = own_run ? *own_run : statistics_.Now(options_.envs),
                .status = std::move(copied)};
-    // SYNC(frames.turn): release; the copies before the word.
-    turn_.store(kRender, std::memory_order_release);
-    bell_.NotifyIfWaiting();
-  } else if (asked) {
-    bell_.NotifyIfWaiting();
-  }
-}
-
-bool FrameThread::Stopping() const {
-  // relaxed: the flag publishes no other data.
-  return stop_.load(std::memory_order_relaxed) != 0;
+  });
+  if (asked && !gave) turn_.Ring();
 }
 
 void FrameThread::Run() {
@@ -109,7 +93,7 @@ void FrameThread::Run() {
   const CoreWait line;
   int64_t next_probe_ns = 0;
   bool watched = false;
-  while (!Stopping()) {
+  while (!turn_.Stopping()) {
     const int64_t now = MonotonicNanos();
     if (options_.hz > 0 && now >= next_probe_ns) {
       watched = links_.watched();
@@ -122,7 +106,7 @@ void FrameThread::Run() {
         counted_.load(std::memory_order_relaxed) != drawn_count_ ||
         now - drawn_at_ns_ >= kRefreshNs;
     if (asked || (watched && news && now >= pace.due_ns())) {
-      if (AwaitCopies(asked ? 0 : kNextExchangeNs)) {
+      if (turn_.Await(asked ? 0 : kNextExchangeNs, links_.wake_step_thread)) {
         const int64_t begin_ns = MonotonicNanos();
         const int64_t waited_ns = line.Nanos();
         DrawFrame();
@@ -136,37 +120,13 @@ void FrameThread::Run() {
           wake_ns,
           std::max(pace.due_ns(), news ? now : now + pace.period_ns()));
     }
-    SleepUntil(wake_ns);
+    turn_.SleepUntil(wake_ns, [this] {
+      // relaxed: see Serve.
+      return wanted_.load(std::memory_order_relaxed) != answered_;
+    });
   }
   if (started_) source_->Stop();
   writer_.Invalidate();
-}
-
-void FrameThread::SleepUntil(int64_t at_ns) {
-  const int64_t slice_ns = at_ns - MonotonicNanos();
-  if (slice_ns <= 0) return;
-  (void)bell_.SleepUnless(
-      [this] {
-        // relaxed: see Serve.
-        return Stopping() ||
-               wanted_.load(std::memory_order_relaxed) != answered_;
-      },
-      slice_ns);
-}
-
-// Asks the stepping thread for copies, and wakes it if they have not come after
-// `patience_ns`. Returns false if this thread must end.
-bool FrameThread::AwaitCopies(int64_t patience_ns) {
-  // SYNC(frames.turn): release; our last read of the copies before the word.
-  turn_.store(kSteps, std::memory_order_release);
-  const auto copied = [this] {
-    // SYNC(frames.turn): acquire; the word, then the copies.
-    return turn_.load(std::memory_order_acquire) == kRender || Stopping();
-  };
-  if (patience_ns > 0) (void)bell_.SleepUnless(copied, patience_ns);
-  if (!copied()) links_.wake_step_thread();
-  while (!copied()) (void)bell_.SleepUnless(copied, kSecondNs);
-  return !Stopping();
 }
 
 void FrameThread::DrawFrame() {
@@ -179,7 +139,7 @@ void FrameThread::DrawFrame() {
   absl::Status drawn = start_;
   if (drawn.ok()) drawn = copied_.status;
   if (drawn.ok()) drawn = Guarded([&] { return DrawTiles(frame); });
-  if (Stopping()) return;  // the slot stays uncommitted: no reader sees it
+  if (turn_.Stopping()) return;  // the slot stays uncommitted: no reader sees it
   if (!drawn.ok()) {
     std::fill(frame.begin(), frame.end(), std::byte{0});
     if (last_error_ != drawn.message()) links_.log(drawn.message());
@@ -199,7 +159,7 @@ void FrameThread::DrawFrame() {
 
 absl::Status FrameThread::DrawTiles(std::span<std::byte> frame) {
   for (uint32_t place = 0; place < options_.envs.size(); ++place) {
-    if (Stopping()) return absl::OkStatus();
+    if (turn_.Stopping()) return absl::OkStatus();
     TANDEM_RETURN_IF_ERROR(source_->Draw(place, grid_.Tile(frame, place)));
   }
   grid_.BlackenRest(frame);

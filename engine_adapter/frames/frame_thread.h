@@ -24,24 +24,21 @@
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "engine_adapter/frame_source.h"
+#include "engine_adapter/frames/copy_turn.h"
 #include "engine_adapter/frames/frame_grid.h"
 #include "engine_adapter/frames/run_statistics.h"
-#include "schema/layout/shared_word.h"
 #include "transport/frame_writer.h"
 #include "transport/run_snapshot.h"
-#include "transport/wait/doorbell.h"
 
 namespace tandem {
 
-// Steps never wait for images. The copies belong to one thread at a time; turn_
-// says to which. The stepping thread reads turn_ once an exchange.
+// Steps never wait for images. The copies and copied_ belong to the thread of
+// turn_, which the stepping thread reads once an exchange.
 //
 //   word        writer         readers  publishes              initially
-//   turn_       turn's thread  both     the copies, copied_    kRender
 //   counted_    stepping       render   no data: new results   0
 //   env_steps_  stepping       render   no data: a statistic   0
 //   wanted_     stepping       render   no data: a request     0
-//   stop_       the owner      render   no data                0
 //
 // While no viewer is attached and no client requests a frame, the render thread
 // sleeps and polls every 200 ms for a viewer; no code copies, renders or loads.
@@ -84,8 +81,6 @@ class FrameThread {
   void Serve(uint64_t step, uint32_t request);
 
  private:
-  enum Turn : uint32_t { kRender, kSteps };
-
   // Values that belong to the copies.
   struct Copied {
     uint64_t step = 0;
@@ -96,9 +91,6 @@ class FrameThread {
   };
 
   void Run();
-  bool Stopping() const;
-  void SleepUntil(int64_t at_ns);
-  bool AwaitCopies(int64_t patience_ns);
   void DrawFrame();
   absl::Status DrawTiles(std::span<std::byte> frame);
   std::string Metadata(const absl::Status& drawn) const;
@@ -113,16 +105,11 @@ class FrameThread {
   RunStatistics statistics_;
   uint64_t counted_by_steps_ = 0;
 
-  // copied_ belongs to the thread of turn_.
   Copied copied_;
-  alignas(128) std::atomic<uint32_t> turn_{kRender};
+  CopyTurn turn_;
   std::atomic<uint64_t> counted_{0};
   std::atomic<uint64_t> env_steps_{0};
   std::atomic<uint32_t> wanted_{0};
-  std::atomic<uint32_t> stop_{0};
-  SharedWord<uint32_t> bell_word_{};
-  SharedWord<uint32_t> sleepers_word_{};
-  Doorbell bell_{&bell_word_, &sleepers_word_};  // wakes the render thread
 
   // Used by the render thread.
   alignas(128) FrameWriter writer_;

@@ -46,6 +46,7 @@ void RunStatistics::CountEnds(const CountedExchange& exchange) {
       // Its rows, also dones, are as before.
       if (exchange.stepped) ++begins_[env];
     } else if (exchange.resets[env] != 0) {
+      ++numbers_[env];
       begins_[env] = ticks_;
       returns_[env] = 0;
       rewards_[env] = 0;
@@ -56,6 +57,7 @@ void RunStatistics::CountEnds(const CountedExchange& exchange) {
       if (over_[env] != 0) {
         returns_[env] = rewards_[env];
         begins_[env] = ticks_ - 1;
+        ++numbers_[env];
       }
       over_[env] = 0;
     } else if (exchange.stepped) {
@@ -66,6 +68,7 @@ void RunStatistics::CountEnds(const CountedExchange& exchange) {
       }
       returns_[env] = 0;
       begins_[env] = ticks_;
+      if (exchange.ended_are_reset) ++numbers_[env];
       over_[env] = exchange.ended_are_reset ? 0 : 1;
     }
     any_over_ = any_over_ || over_[env] != 0;
@@ -77,6 +80,7 @@ void RunStatistics::Clear() {
   std::ranges::fill(rewards_, 0.0F);
   std::ranges::fill(over_, uint8_t{0});
   std::ranges::fill(begins_, ticks_);
+  for (uint64_t& number : numbers_) ++number;
   any_over_ = false;
   episodes_ = 0;
 }

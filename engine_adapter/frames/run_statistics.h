@@ -38,6 +38,7 @@ class RunStatistics {
         returns_(num_envs),
         rewards_(num_envs),
         begins_(num_envs),
+        numbers_(num_envs),
         over_(num_envs) {}
 
   void Count(const CountedExchange& exchange);
@@ -46,6 +47,20 @@ class RunStatistics {
   // The last reward, and the return until an episode has ended, are those of
   // the shown environments.
   RunSnapshot Now(std::span<const uint32_t> shown) const;
+  // Of one environment's episode. `number` is 0 in the episode that ran when
+  // this object was made; its steps and return count from then.
+  struct Episode {
+    uint64_t number = 0;
+    uint64_t steps = 0;
+    double total_reward = 0;
+    double last_reward = 0;
+  };
+  Episode EpisodeOf(uint32_t env) const {
+    return {.number = numbers_[env],
+            .steps = ticks_ - begins_[env],
+            .total_reward = returns_[env],
+            .last_reward = static_cast<double>(rewards_[env])};
+  }
   uint64_t env_steps() const { return env_steps_; }
 
  private:
@@ -59,7 +74,8 @@ class RunStatistics {
   // The value of ticks_ before an episode's first step. So a step costs nothing
   // for the lengths.
   std::vector<uint64_t> begins_;
-  std::vector<uint8_t> over_;  // 1: counted; the episode continues
+  std::vector<uint64_t> numbers_;  // of the running episodes
+  std::vector<uint8_t> over_;      // 1: counted; the episode continues
   bool any_over_ = false;
   std::array<double, kEpisodes> ended_{};    // returns; a ring
   std::array<double, kEpisodes> lengths_{};  // of the same episodes

@@ -14,7 +14,8 @@
 namespace tandem {
 
 Callers::Callers(const RpcConfig& config, EngineBase* engine,
-                 SimulationPort* simulation, OwnerSide* side, LogLine log)
+                 SimulationPort* simulation, OwnerSide* side, LiveScene* scene,
+                 LogLine log)
     : side_(side),
       log_(std::move(log)),
       rpcs_(std::make_unique<RpcHost>(
@@ -30,7 +31,8 @@ Callers::Callers(const RpcConfig& config, EngineBase* engine,
                     // No other process has the region yet.
                     return ImagePlace::Of(side->mapping(),
                                           *side->mapping()->header(), caller);
-                  }})) {
+                  },
+              .live_scene = scene})) {
   side_->ShowServices(rpcs_->enabled_services());
 }
 

@@ -30,6 +30,7 @@
 
 namespace tandem {
 
+class LiveScene;
 class RpcHost;
 
 // Not thread-safe, except for EnableLater. No method blocks.
@@ -37,10 +38,12 @@ class Callers {
  public:
   using LogLine = std::function<void(absl::string_view line)>;
 
-  // All pointers must outlive this object. `log` gets a line for each
-  // attendant that attaches or leaves, and for invalid rings.
+  // All pointers must outlive this object; `scene` may be nullptr: none. `log`
+  // gets a line for each attendant that attaches or leaves, and for invalid
+  // rings.
   Callers(const RpcConfig& config, EngineBase* engine,
-          SimulationPort* simulation, OwnerSide* side, LogLine log);
+          SimulationPort* simulation, OwnerSide* side, LiveScene* scene,
+          LogLine log);
   ~Callers();
   Callers(const Callers&) = delete;
   Callers& operator=(const Callers&) = delete;

@@ -55,6 +55,12 @@ absl::StatusOr<std::unique_ptr<EngineHost>> EngineHost::CreateTicked(
       ToJson(schema.description, schema.obs_size, schema.act_size));
   TANDEM_RETURN_IF_ERROR(Simulation::Check(*engine, Impl::FirstMode(options)));
   TANDEM_RETURN_IF_ERROR(RpcHost::CheckMethods(engine->ports().methods));
+  // Written so that NaN is refused.
+  if (!(options.scene_hz >= 0 && options.scene_hz <= kMaxSceneHz)) {
+    return MakeError(ErrorCode::kInvalidArgument,
+                     absl::StrCat("--scene_hz: expected 0 to ", kMaxSceneHz,
+                                  ", found ", options.scene_hz));
+  }
   FrameGeometry frames = {.capacity = 0};
   if (options.frames) {
     TANDEM_RETURN_IF_ERROR(PrepareFrames(engine, *options.frames, &frames));

@@ -24,7 +24,9 @@ EngineHost::Impl::Impl(EngineBase* engine, Options options,
           [this](bool begun, size_t caller) {
             callers_.LogPause(begun, caller);
           }),
-      callers_(options_.rpc, engine, &simulation_, &side_,
+      scene_(engine->scene(), engine->schema().num_envs,
+             engine->schema().description.has_rewards, SceneLinks()),
+      callers_(options_.rpc, engine, &simulation_, &side_, &scene_,
                [this](absl::string_view line) { Log(line); }) {
   if (gpu_ == nullptr && !has_images_) return;
   ExchangeRunner::OtherArrays others;
@@ -33,6 +35,19 @@ EngineHost::Impl::Impl(EngineBase* engine, Options options,
     others.zero_rewards = [this](auto envs) { return gpu_->ZeroRewards(envs); };
   }
   runner_.AlsoChange(std::move(others));
+}
+
+LiveScene::Links EngineHost::Impl::SceneLinks() {
+  return {
+      .name = [this] { return side_.region().name(); },
+      .hz = options_.scene_hz,
+      .wake_step_thread = [this] { side_.WakeStepThread(); },
+      .has_own_rewards = [this] { return side_.OwnRun().has_value(); },
+      .watched =
+          [this](bool watched) {
+            has_viewers_ = watched || frames_ != nullptr;
+          },
+      .step_secs = engine_->step_secs()};
 }
 
 absl::Status EngineHost::Impl::KeepFinal(std::span<const uint32_t> envs) {
@@ -94,6 +109,7 @@ absl::Status EngineHost::Impl::StartFrames() {
           .answer = [this](uint32_t request) { side_.AnswerFrame(request); },
           .log = [this](absl::string_view line) { Log(line); },
           .own_run = [this] { return side_.OwnRun(); }});
+  has_viewers_ = true;
   return absl::OkStatus();
 }
 
@@ -201,7 +217,7 @@ void EngineHost::Impl::Serve(EngineEvent event) {
       StartWork(Purpose::kExchange);
       return;
     case EngineEvent::kFrameWanted:
-      ServeFrames();
+      ServeViewers();
       callers_.Serve();
       return;
     case EngineEvent::kRpcs:
@@ -280,14 +296,14 @@ void EngineHost::Impl::EndExchange() {
   const absl::Status& status = runner_.status().ok() ? drawn : runner_.status();
   if (status.ok()) {
     // Before Publish: after it the client owns the arrays.
-    CountForFrames(side_.arrays(), kind == ExchangeKind::kStep);
+    CountForViewers(side_.arrays(), kind == ExchangeKind::kStep);
     side_.Publish();
   } else {
     side_.Fail(ErrorCode::kEngineFailed, status.message());
   }
   if (!status.ok() || !last_failure_.ok()) LogFailure(status);
   // After Publish: the client already computes with its results.
-  ServeFrames();
+  ServeViewers();
   simulation_.Served(kind);
   if (side_.HasRpcs() || side_.AttendantsRang() || !callers_.IsQuiet()) {
     callers_.ServeBesideExchange();
@@ -302,14 +318,15 @@ void EngineHost::Impl::EndArrival(const absl::Status& status) {
                   : absl::StrCat("client refused: ", status.message()));
   if (status.ok()) callers_.ClientArrived();
   if (frames_ != nullptr) frames_->ClearClientState();
-  ServeFrames();
+  if (scene_.IsWatched()) scene_.ClearClientState();
+  ServeViewers();
 }
 
 void EngineHost::Impl::EndDeparture(const absl::Status& status) {
   Log(status.ok()
           ? "client left; environments reset"
           : absl::StrCat("client left; reset failed: ", status.message()));
-  ServeFrames();
+  ServeViewers();
 }
 
 // Removes the effects of the last client before the next one starts.
@@ -364,8 +381,8 @@ void EngineHost::Impl::EndDueStep() {
   simulation_.EndDueStep(runner_.status());
   LogFailure(runner_.status());
   if (!runner_.status().ok()) return;
-  CountForFrames(runner_.accumulated_arrays(), true);
-  ServeFrames();
+  CountForViewers(runner_.accumulated_arrays(), true);
+  ServeViewers();
   if (!callers_.IsQuiet()) callers_.Serve();
 }
 
@@ -377,19 +394,24 @@ Deadline EngineHost::Impl::NextDue() const {
   return due ? Deadline::At(*due) : Deadline::Infinite();
 }
 
-void EngineHost::Impl::CountForFrames(const StepArrays& arrays, bool stepped) {
-  if (frames_ == nullptr) return;
-  frames_->Count(
-      {.stepped = stepped,
-       .ended_are_reset = side_.autoreset_mode() == AutoresetMode::kSameStep,
-       .resets = arrays.resets,
-       .rewards = arrays.rewards,
-       .dones = arrays.dones});
+void EngineHost::Impl::CountForViewers(const StepArrays& arrays, bool stepped) {
+  if (!has_viewers_) return;
+  const CountedExchange exchange = {
+      .stepped = stepped,
+      .ended_are_reset = side_.autoreset_mode() == AutoresetMode::kSameStep,
+      .resets = arrays.resets,
+      .rewards = arrays.rewards,
+      .dones = arrays.dones};
+  if (frames_ != nullptr) frames_->Count(exchange);
+  if (scene_.IsWatched()) scene_.Count(exchange);
 }
 
-void EngineHost::Impl::ServeFrames() {
-  if (frames_ == nullptr) return;
-  frames_->Serve(side_.frame_seq(), side_.frame_request());
+void EngineHost::Impl::ServeViewers() {
+  if (!has_viewers_) return;
+  if (frames_ != nullptr) {
+    frames_->Serve(side_.frame_seq(), side_.frame_request());
+  }
+  if (scene_.IsWatched()) scene_.Serve(side_.frame_seq());
 }
 
 // Logs equal failures in a row once.

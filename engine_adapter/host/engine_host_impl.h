@@ -29,6 +29,7 @@
 #include "engine_adapter/host/callers.h"
 #include "engine_adapter/host/exchange_runner.h"
 #include "engine_adapter/host/simulation.h"
+#include "engine_adapter/scene/live_scene.h"
 #include "schema/layout/lrbc.h"
 #include "schema/layout/service.h"
 #include "schema/messages/hazel_rpc_generated.h"
@@ -94,8 +95,9 @@ class EngineHost::Impl {
   void EndDueStep();
   void StartAnew(Purpose purpose);
   Deadline NextDue() const;
-  void CountForFrames(const StepArrays& arrays, bool stepped);
-  void ServeFrames();
+  LiveScene::Links SceneLinks();
+  void CountForViewers(const StepArrays& arrays, bool stepped);
+  void ServeViewers();
   void LogFailure(const absl::Status& status);
   void Log(absl::string_view line) const;
 
@@ -114,7 +116,10 @@ class EngineHost::Impl {
   std::optional<uint64_t> fresh_at_;
   absl::Status last_failure_;  // the status of the last step
   Simulation simulation_;
-  Callers callers_;
+  // Whether there is a frame thread, or the scene is watched.
+  bool has_viewers_ = false;
+  LiveScene scene_;
+  Callers callers_;  // its streams watch the scene
   std::unique_ptr<FrameThread> frames_;  // nullptr without frames
   std::unique_ptr<ImageThread> images_;  // nullptr without images
   std::thread thread_;

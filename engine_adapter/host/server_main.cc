@@ -258,6 +258,7 @@ absl::Status Serve(
        .mode = rpc_flags.mode,
        .frames = std::move(frames),
        .images = std::move(images),
+       .scene_hz = SceneHzFromFlags(),
        // relaxed: the number publishes no other data.
        .stopping =
            [] { return stop_signal.load(std::memory_order_relaxed) != 0; },

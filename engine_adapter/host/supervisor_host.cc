@@ -38,7 +38,8 @@ struct SupervisorHost::Parts {
         side(std::move(opened)),
         runner(&side.arrays()),
         simulation(&engine, &side, &runner, rpc::SimulationMode::FAST, [] {}),
-        callers({}, &engine, &simulation, &side, [](absl::string_view) {}) {}
+        callers({}, &engine, &simulation, &side, /*scene=*/nullptr,
+                [](absl::string_view) {}) {}
 
   WorkersEngine engine;
   SupervisorSide side;

@@ -149,6 +149,9 @@ RpcHost::RpcHost(const RpcConfig& config, EngineBase* engine,
     own_.emplace(ports.own, engine->schema().description.own_methods,
                  simulation);
   }
+  if (links_.live_scene != nullptr && links_.live_scene->IsOffered()) {
+    live_scene_.emplace(links_.live_scene);
+  }
   ServeAll(ports);
 }
 
@@ -182,7 +185,7 @@ void RpcHost::ServeAll(const EnginePorts& ports) {
               pointer(telemetry_),
               ports.scene != nullptr ? &scene_ : nullptr,
               &scene_,
-              nullptr,
+              pointer(live_scene_),
               pointer(camera_),
               pointer(viewport_),
               pointer(debug_),

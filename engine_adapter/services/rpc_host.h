@@ -66,6 +66,8 @@ class RpcHost {
     std::function<ImagePlace(size_t caller)> image_place = [](size_t) {
       return ImagePlace();
     };
+    // Must outlive the host; nullptr: none.
+    LiveScene* live_scene = nullptr;
   };
   // `engine` and `simulation` must outlive this object.
   RpcHost(const RpcConfig& config, EngineBase* engine,
@@ -152,6 +154,7 @@ class RpcHost {
   std::optional<ViewportService> viewport_;
   std::optional<DebugService> debug_;
   std::optional<OwnService> own_;
+  std::optional<LiveSceneService> live_scene_;
   RpcDispatcher dispatcher_;  // its handlers use all of the above
   Links links_;
   std::array<std::unique_ptr<RpcConnection>, kCallers> callers_;

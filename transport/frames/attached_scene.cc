@@ -39,6 +39,12 @@ absl::StatusOr<AttachedScene> AttachedScene::Open(absl::string_view name) {
   TANDEM_RETURN_IF_ERROR(memory->CheckTrust(segment));
   TANDEM_ASSIGN_OR_RETURN(auto lock, SideLocks::On(*memory));
   const uint64_t bytes = memory->bytes();
+  if (bytes < sizeof(SceneHeader)) {
+    return MakeError(ErrorCode::kLayoutMismatch,
+                     absl::StrCat("'", Printable(segment),
+                                  "': expected a scene, found ", bytes,
+                                  " bytes"));
+  }
   TANDEM_ASSIGN_OR_RETURN(auto mapping,
                           RegionMapping::MapReadOnly(*memory, bytes));
   absl::StatusOr<SceneReader> reader =

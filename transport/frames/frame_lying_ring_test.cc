@@ -1,7 +1,6 @@
 // Readers of corrupt rings: each byte of a ring gets other values. The ring is
 // between two pages without access.
 #include <gtest/gtest.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 #include <cstddef>
@@ -16,31 +15,14 @@
 #include "transport/frame_reader.h"
 #include "transport/frame_writer.h"
 #include "transport/frames/testing/frame_test_ring.h"
+#include "transport/frames/testing/guarded_page.h"
 
 namespace tandem {
 namespace {
 
 using Found = FrameReader::Found;
 
-constexpr size_t kPage = 4096;
-
-class GuardedPage {
- public:
-  GuardedPage() {
-    void* base =
-        mmap(nullptr, 3 * kPage, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    base_ = static_cast<std::byte*>(base);
-    EXPECT_EQ(mprotect(base_ + kPage, kPage, PROT_READ | PROT_WRITE), 0);
-  }
-  GuardedPage(const GuardedPage&) = delete;
-  GuardedPage& operator=(const GuardedPage&) = delete;
-  ~GuardedPage() { munmap(base_, 3 * kPage); }
-
-  std::span<std::byte> bytes() { return {base_ + kPage, kPage}; }
-
- private:
-  std::byte* base_;
-};
+constexpr size_t kPage = GuardedPage::kBytes;
 
 // Rings that fill the page to its last byte: one slot of 4016 bytes, or eight
 // of 502 bytes. Of the eight, only the first is aligned.

@@ -90,7 +90,13 @@ INSTANTIATE_TEST_SUITE_P(
         FrameGeometry{
             .width = 28, .height = 1, .capacity = 8, .metadata_bytes = 29},
         FrameGeometry{
-            .width = 28, .height = 1, .capacity = 128, .metadata_bytes = 28}));
+            .width = 28, .height = 1, .capacity = 128, .metadata_bytes = 28},
+        FrameGeometry{.width = 84,
+                      .height = 1,
+                      .channels = 1,
+                      .capacity = 4,
+                      .metadata_bytes = 28,
+                      .kind = FrameKind::kBytes}));
 
 }  // namespace
 }  // namespace tandem

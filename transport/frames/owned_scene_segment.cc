@@ -51,7 +51,7 @@ OwnedSceneSegment::~OwnedSceneSegment() {
   if (file_ != nullptr && file_->IsOurs()) writer_.Invalidate();
 }
 
-uint64_t OwnedSceneSegment::Publish(const SceneSnapshot& snapshot) {
+uint64_t OwnedSceneSegment::Publish(const PoseSnapshot& snapshot) {
   if (snapshot.nodes() != header_.nodes || snapshot.rows() > header_.max_rows) {
     return 0;
   }
@@ -59,7 +59,5 @@ uint64_t OwnedSceneSegment::Publish(const SceneSnapshot& snapshot) {
 }
 
 const std::string& OwnedSceneSegment::name() const { return file_->name(); }
-
-void OwnedSceneSegment::RestoreName() const { file_->RestoreName(); }
 
 }  // namespace tandem

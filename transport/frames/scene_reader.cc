@@ -33,7 +33,7 @@ absl::StatusOr<SceneReader> SceneReader::Attach(
                      std::move(frames));
 }
 
-FrameReader::Found SceneReader::Next(SceneSnapshot* into) {
+FrameReader::Found SceneReader::Next(PoseSnapshot* into) {
   into->Resize(header_.nodes, header_.max_rows);
   const FrameReader::Found found = frames_.NextTo(into->bytes(), &frame_);
   if (found != FrameReader::Found::kFrame) return found;
@@ -42,7 +42,7 @@ FrameReader::Found SceneReader::Next(SceneSnapshot* into) {
   return found;
 }
 
-bool SceneReader::Accepts(const SceneSnapshot& snapshot, uint64_t bytes) const {
+bool SceneReader::Accepts(const PoseSnapshot& snapshot, uint64_t bytes) const {
   if (snapshot.rows() > header_.max_rows ||
       bytes != sizeof(SnapshotHead) +
                    uint64_t{snapshot.rows()} * header_.row_bytes) {

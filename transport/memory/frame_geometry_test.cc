@@ -22,16 +22,41 @@ TEST(FrameGeometry, ReadsBackPlannedGeometry) {
         .height = kMaxFrameSide,
         .channels = 4,
         .capacity = kMaxFrameSlots,
-        .metadata_bytes = kMaxMetadataBytes}}) {
+        .metadata_bytes = kMaxMetadataBytes},
+        FrameGeometry{.width = kMaxBytesFrame,
+        .height = 1,
+        .channels = 1,
+        .kind = FrameKind::kBytes}}) {
     const absl::StatusOr<FlanHeader> header = PlanFrameRing(geometry);
     ASSERT_TRUE(header.ok()) << header.status();
     const absl::StatusOr<FrameGeometry> found =
-        CheckFrameRing(*header, FrameRingBytes(*header));
+        CheckFrameRing(*header, FrameRingBytes(*header), geometry.kind);
     ASSERT_TRUE(found.ok()) << found.status();
     EXPECT_EQ(*found, geometry);
     EXPECT_EQ(
-        CodeOf(CheckFrameRing(*header, FrameRingBytes(*header) - 1).status()),
+        CodeOf(CheckFrameRing(*header, FrameRingBytes(*header) - 1,
+                              geometry.kind)
+                   .status()),
         ErrorCode::kLayoutMismatch);
+  }
+}
+
+TEST(FrameGeometry, ReadersOfOneKindRefuseRingsOfTheOther) {
+  const FrameGeometry bytes = {.width = 45,
+                               .height = 1,
+                               .channels = 1,
+                               .kind = FrameKind::kBytes};
+  for (const FrameGeometry& geometry : {kGeometry, bytes}) {
+    const FrameKind other = geometry.kind == FrameKind::kBytes
+                                ? FrameKind::kImages
+                                : FrameKind::kBytes;
+    const FlanHeader header = *PlanFrameRing(geometry);
+    EXPECT_EQ(CodeOf(CheckFrameRing(header, 1 << 20, other).status()),
+              ErrorCode::kLayoutMismatch);
+    FrameGeometry mixed = geometry;
+    mixed.kind = other;
+    EXPECT_EQ(CodeOf(PlanFrameRing(mixed).status()),
+              ErrorCode::kInvalidArgument);
   }
 }
 

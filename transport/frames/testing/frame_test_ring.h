@@ -40,7 +40,7 @@ class FrameTestRing {
     return FrameWriter::Create(bytes(), geometry_).value();
   }
   FrameReader Reader(int64_t grace_ns = kFrameGraceNs) {
-    return FrameReader::Attach(bytes(), grace_ns).value();
+    return FrameReader::Attach(bytes(), grace_ns, geometry_.kind).value();
   }
 
  private:

@@ -1,16 +1,16 @@
-// SceneSnapshot: the poses of an engine's environments at one instant.
+// PoseSnapshot: the poses of an engine's environments at one instant.
 //
 // Data flow: the engine -> row, poses -> OwnedSceneSegment; SceneReader -> row,
 // poses -> a viewer. The bytes are those of shared memory (scene.h).
 // Ownership: a value; its buffer is reused.
 //
-//   SceneSnapshot snapshot;
+//   PoseSnapshot snapshot;
 //   snapshot.Resize(/*nodes=*/8, /*rows=*/2);
 //   snapshot.row(0).env = 5;
 //   snapshot.poses(0)[0] = x_of_the_first_node;
 
-#ifndef TANDEM_TRANSPORT_SCENE_SNAPSHOT_H_
-#define TANDEM_TRANSPORT_SCENE_SNAPSHOT_H_
+#ifndef TANDEM_TRANSPORT_POSE_SNAPSHOT_H_
+#define TANDEM_TRANSPORT_POSE_SNAPSHOT_H_
 
 #include <algorithm>
 #include <cmath>
@@ -23,7 +23,7 @@
 
 namespace tandem {
 
-class SceneSnapshot {
+class PoseSnapshot {
  public:
   // The size of a snapshot; the content is kept as far as it fits, or 0. Sets
   // rows. Allocates only to enlarge the buffer.
@@ -54,7 +54,7 @@ class SceneSnapshot {
             size_t{nodes_} * kPoseFloats};
   }
   std::span<const float> poses(uint32_t index) const {
-    return const_cast<SceneSnapshot*>(this)->poses(index);
+    return const_cast<PoseSnapshot*>(this)->poses(index);
   }
   // Whether all numbers of the row's poses are finite: an engine may have
   // failed to keep its simulation stable.
@@ -79,4 +79,4 @@ class SceneSnapshot {
 
 }  // namespace tandem
 
-#endif  // TANDEM_TRANSPORT_SCENE_SNAPSHOT_H_
+#endif  // TANDEM_TRANSPORT_POSE_SNAPSHOT_H_
