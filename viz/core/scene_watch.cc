@@ -71,7 +71,7 @@ bool SceneWatch::Poll(int64_t now_ns) {
   return is_new;
 }
 
-void SceneWatch::Count(const SceneSnapshot& snapshot, int64_t now_ns) {
+void SceneWatch::Count(const PoseSnapshot& snapshot, int64_t now_ns) {
   double rewards = 0;
   uint32_t known = 0;
   for (uint32_t i = 0; i < snapshot.rows(); ++i) {

@@ -38,7 +38,7 @@
 #include "schema/layout/scene.h"
 #include "transport/attached_scene.h"
 #include "transport/frame_geometry.h"
-#include "transport/scene_snapshot.h"
+#include "transport/pose_snapshot.h"
 #include "viz/core/background.h"
 #include "viz/core/freshness.h"
 #include "viz/core/sample_history.h"
@@ -50,7 +50,7 @@ namespace tandem {
 struct KeptPoses {
   int64_t at_ns = 0;    // CLOCK_MONOTONIC of the poll that found it
   uint64_t number = 0;  // from 1, of the watch
-  SceneSnapshot snapshot;
+  PoseSnapshot snapshot;
 
   size_t bytes() const { return snapshot.bytes().size(); }
 };
@@ -114,7 +114,7 @@ class SceneWatch {
   // Of a stream; a state of no return for an engine without a scene.
   void LoseStream(const absl::Status& why);
   void LoseScene(absl::string_view reason);
-  void Count(const SceneSnapshot& snapshot, int64_t now_ns);
+  void Count(const PoseSnapshot& snapshot, int64_t now_ns);
 
   const std::string region_;
   WorkThread* const thread_;
@@ -131,7 +131,7 @@ class SceneWatch {
   int64_t model_ = 0;
   SceneHeader header_ = {};
   std::shared_ptr<const std::string> glb_;
-  SceneSnapshot next_;
+  PoseSnapshot next_;
   std::shared_ptr<const KeptPoses> newest_;
   Tape<KeptPoses> tape_{kTape};
   uint64_t snapshots_ = 0;

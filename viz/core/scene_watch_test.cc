@@ -45,7 +45,7 @@ struct FakeEngine {
     segment.emplace(*std::move(made));
   }
   void Publish(float x, uint32_t nodes = 2) {
-    SceneSnapshot snapshot;
+    PoseSnapshot snapshot;
     snapshot.Resize(nodes, 1);
     snapshot.row(0).env = 3;
     snapshot.poses(0)[0] = x;

@@ -57,7 +57,7 @@ std::string Binary(const Json& head, std::span<const uint8_t> content) {
 }
 
 // Returns the rows of these environments; {}: all.
-std::vector<uint8_t> RowsOf(const SceneSnapshot& snapshot,
+std::vector<uint8_t> RowsOf(const PoseSnapshot& snapshot,
                             const std::vector<uint32_t>& envs) {
   std::vector<uint8_t> rows;
   for (uint32_t i = 0; i < snapshot.rows(); ++i) {

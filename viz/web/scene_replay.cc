@@ -130,7 +130,7 @@ Track TrackOf(const SceneRecording& recording, uint32_t env) {
   Track track;
   uint64_t first_ns = 0;
   for (const auto& kept : recording.poses) {
-    const SceneSnapshot& snapshot = kept->snapshot;
+    const PoseSnapshot& snapshot = kept->snapshot;
     for (uint32_t i = 0; i < snapshot.rows(); ++i) {
       if (snapshot.row(i).env != env) continue;
       const uint64_t at_ns = snapshot.head().monotonic_ns;
@@ -208,7 +208,7 @@ std::string ReplayPage(const SceneRecording& recording) {
   std::string poses;
   uint32_t envs = 1;
   for (const auto& kept : recording.poses) {
-    const SceneSnapshot& snapshot = kept->snapshot;
+    const PoseSnapshot& snapshot = kept->snapshot;
     const auto rows = snapshot.bytes().subspan(sizeof(SnapshotHead));
     AppendBytes(&poses,
                 static_cast<double>(snapshot.head().monotonic_ns) * 1e-6);
