@@ -23,8 +23,8 @@
 #include "absl/strings/string_view.h"
 #include "schema/layout/scene.h"
 #include "transport/frame_writer.h"
-#include "transport/scene_geometry.h"
 #include "transport/pose_snapshot.h"
+#include "transport/scene_geometry.h"
 
 namespace tandem {
 

@@ -1,4 +1,4 @@
-"""`python -m tandem.scene`: a running engine's 3D scene in a file, as a page that opens from disk or as an animated GLB."""
+"""`python -m tandem.scene`: a running engine's 3D scene in a file, a page that opens from disk or an animated GLB."""
 
 import argparse
 import os
@@ -12,7 +12,7 @@ from tandem.engine.program import VIEW_VARIABLE, view
 def _arguments(words: list[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="python -m tandem.scene",
-        description="Records an engine's 3D scene into a file, until the time is over, the engine has ended, or Ctrl-C.",
+        description="Records an engine's 3D scene into a file, until the time is over, the engine ends, or Ctrl-C.",
         epilog="example: python -m tandem.scene demo --save demo.html --seconds 10; then open demo.html in a browser",
         allow_abbrev=False,
     )

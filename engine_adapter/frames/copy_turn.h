@@ -75,8 +75,8 @@ class CopyTurn {
   void SleepUntil(int64_t at_ns, Condition condition) {
     const int64_t slice_ns = at_ns - MonotonicNanos();
     if (slice_ns <= 0) return;
-    (void)bell_.SleepUnless(
-        [&] { return Stopping() || condition(); }, slice_ns);
+    (void)bell_.SleepUnless([&] { return Stopping() || condition(); },
+                            slice_ns);
   }
   bool Stopping() const {
     // relaxed: the flag publishes no other data.

@@ -139,7 +139,8 @@ void FrameThread::DrawFrame() {
   absl::Status drawn = start_;
   if (drawn.ok()) drawn = copied_.status;
   if (drawn.ok()) drawn = Guarded([&] { return DrawTiles(frame); });
-  if (turn_.Stopping()) return;  // the slot stays uncommitted: no reader sees it
+  if (turn_.Stopping())
+    return;  // the slot stays uncommitted: no reader sees it
   if (!drawn.ok()) {
     std::fill(frame.begin(), frame.end(), std::byte{0});
     if (last_error_ != drawn.message()) links_.log(drawn.message());

@@ -38,16 +38,15 @@ EngineHost::Impl::Impl(EngineBase* engine, Options options,
 }
 
 LiveScene::Links EngineHost::Impl::SceneLinks() {
-  return {
-      .name = [this] { return side_.region().name(); },
-      .hz = options_.scene_hz,
-      .wake_step_thread = [this] { side_.WakeStepThread(); },
-      .has_own_rewards = [this] { return side_.OwnRun().has_value(); },
-      .watched =
-          [this](bool watched) {
-            has_viewers_ = watched || frames_ != nullptr;
-          },
-      .step_secs = engine_->step_secs()};
+  return {.name = [this] { return side_.region().name(); },
+          .hz = options_.scene_hz,
+          .wake_step_thread = [this] { side_.WakeStepThread(); },
+          .has_own_rewards = [this] { return side_.OwnRun().has_value(); },
+          .watched =
+              [this](bool watched) {
+                has_viewers_ = watched || frames_ != nullptr;
+              },
+          .step_secs = engine_->step_secs()};
 }
 
 absl::Status EngineHost::Impl::KeepFinal(std::span<const uint32_t> envs) {

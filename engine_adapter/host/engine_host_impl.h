@@ -119,7 +119,7 @@ class EngineHost::Impl {
   // Whether there is a frame thread, or the scene is watched.
   bool has_viewers_ = false;
   LiveScene scene_;
-  Callers callers_;  // its streams watch the scene
+  Callers callers_;                      // its streams watch the scene
   std::unique_ptr<FrameThread> frames_;  // nullptr without frames
   std::unique_ptr<ImageThread> images_;  // nullptr without images
   std::thread thread_;

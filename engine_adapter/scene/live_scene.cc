@@ -23,9 +23,8 @@ LiveScene::~LiveScene() = default;
 LiveScene::Watcher LiveScene::Watch(std::vector<uint32_t> envs, double hz) {
   const bool is_first = watches_.empty();
   const auto watch = watches_.insert(
-      watches_.end(),
-      {.envs = std::move(envs),
-       .hz = hz > 0 ? std::min(hz, links_.hz) : links_.hz});
+      watches_.end(), {.envs = std::move(envs),
+                       .hz = hz > 0 ? std::min(hz, links_.hz) : links_.hz});
   Reselect();
   if (is_first) {
     statistics_ = std::make_unique<RunStatistics>(num_envs_, has_rewards_);

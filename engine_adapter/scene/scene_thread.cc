@@ -57,13 +57,12 @@ void SceneThread::MakeSegment() {
   made_.status = Guarded([&]() -> absl::Status {
     TANDEM_ASSIGN_OR_RETURN(const SceneModel model,
                             std::exchange(copies_.make, nullptr)());
-    TANDEM_ASSIGN_OR_RETURN(
-        auto segment,
-        OwnedSceneSegment::Create(name_,
-                                  {.num_envs = num_envs_,
-                                   .nodes = model.nodes,
-                                   .generation = made_.generation},
-                                  model.glb));
+    TANDEM_ASSIGN_OR_RETURN(auto segment, OwnedSceneSegment::Create(
+                                              name_,
+                                              {.num_envs = num_envs_,
+                                               .nodes = model.nodes,
+                                               .generation = made_.generation},
+                                              model.glb));
     made_.nodes = model.nodes;
     made_.max_rows = segment.max_rows();
     made_.segment = segment.name();

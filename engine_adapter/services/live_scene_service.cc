@@ -21,9 +21,9 @@ constexpr uint32_t kWatchedByDefault = 64;
 absl::StatusOr<RpcStream> LiveSceneService::WatchScene(
     const rpc::WatchSceneRequestT& request) {
   if (!std::isfinite(request.hz) || request.hz < 0) {
-    return MakeError(ErrorCode::kInvalidArgument,
-                     absl::StrCat("hz: expected 0 or more, found ",
-                                  request.hz));
+    return MakeError(
+        ErrorCode::kInvalidArgument,
+        absl::StrCat("hz: expected 0 or more, found ", request.hz));
   }
   std::vector<uint32_t> envs(std::min(scene_->num_envs(), kWatchedByDefault));
   std::iota(envs.begin(), envs.end(), 0U);
@@ -33,8 +33,8 @@ absl::StatusOr<RpcStream> LiveSceneService::WatchScene(
   }
   using Items = std::vector<rpc::PayloadUnion>;
   const auto next = [scene = scene_,
-                     watcher = scene_->Watch(std::move(envs),
-                                             double{request.hz}),
+                     watcher =
+                         scene_->Watch(std::move(envs), double{request.hz}),
                      sent = std::make_shared<LiveScene::Publication>()]()
       -> absl::StatusOr<Items> {
     const LiveScene::Publication& now = scene->Published();

@@ -40,10 +40,10 @@ absl::StatusOr<AttachedScene> AttachedScene::Open(absl::string_view name) {
   TANDEM_ASSIGN_OR_RETURN(auto lock, SideLocks::On(*memory));
   const uint64_t bytes = memory->bytes();
   if (bytes < sizeof(SceneHeader)) {
-    return MakeError(ErrorCode::kLayoutMismatch,
-                     absl::StrCat("'", Printable(segment),
-                                  "': expected a scene, found ", bytes,
-                                  " bytes"));
+    return MakeError(
+        ErrorCode::kLayoutMismatch,
+        absl::StrCat("'", Printable(segment), "': expected a scene, found ",
+                     bytes, " bytes"));
   }
   TANDEM_ASSIGN_OR_RETURN(auto mapping,
                           RegionMapping::MapReadOnly(*memory, bytes));

@@ -42,8 +42,7 @@ void Run(Script script) {
   const SceneSpec spec = {.num_envs = 1u + script.Byte() % 4u,
                           .nodes = script.Byte() % 4u};
   const bool lying = script.Byte() % 2 == 1;
-  const uint64_t bytes =
-      SceneBytes(PlanScene(spec, kTestGlb.size()).value());
+  const uint64_t bytes = SceneBytes(PlanScene(spec, kTestGlb.size()).value());
   const auto words = std::make_unique<uint64_t[]>(bytes / 8);
   const std::span<std::byte> memory = std::as_writable_bytes(
       std::span(words.get(), static_cast<size_t>(bytes / 8)));

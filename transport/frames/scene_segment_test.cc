@@ -5,8 +5,8 @@
 #include <unistd.h>
 
 #include <fstream>
-#include <memory>
 #include <limits>
+#include <memory>
 #include <string>
 #include <thread>
 
@@ -71,9 +71,9 @@ TEST_F(SceneSegment, ReaderSeesTheGlbAndEachNewestSnapshotOnce) {
   EXPECT_EQ(header.max_rows, 4u);
   EXPECT_EQ(header.nodes, 3u);
   const auto glb = scene.reader().glb();
-  EXPECT_EQ(absl::string_view(reinterpret_cast<const char*>(glb.data()),
-                              glb.size()),
-            kTestGlb);
+  EXPECT_EQ(
+      absl::string_view(reinterpret_cast<const char*>(glb.data()), glb.size()),
+      kTestGlb);
   PoseSnapshot none;
   EXPECT_EQ(scene.reader().Next(&none), Found::kNothing);
   PublishNumber(1, 1, &segment);

@@ -33,19 +33,16 @@ TEST(FrameGeometry, ReadsBackPlannedGeometry) {
         CheckFrameRing(*header, FrameRingBytes(*header), geometry.kind);
     ASSERT_TRUE(found.ok()) << found.status();
     EXPECT_EQ(*found, geometry);
-    EXPECT_EQ(
-        CodeOf(CheckFrameRing(*header, FrameRingBytes(*header) - 1,
-                              geometry.kind)
-                   .status()),
-        ErrorCode::kLayoutMismatch);
+    EXPECT_EQ(CodeOf(CheckFrameRing(*header, FrameRingBytes(*header) - 1,
+                                    geometry.kind)
+                         .status()),
+              ErrorCode::kLayoutMismatch);
   }
 }
 
 TEST(FrameGeometry, ReadersOfOneKindRefuseRingsOfTheOther) {
-  const FrameGeometry bytes = {.width = 45,
-                               .height = 1,
-                               .channels = 1,
-                               .kind = FrameKind::kBytes};
+  const FrameGeometry bytes = {
+      .width = 45, .height = 1, .channels = 1, .kind = FrameKind::kBytes};
   for (const FrameGeometry& geometry : {kGeometry, bytes}) {
     const FrameKind other = geometry.kind == FrameKind::kBytes
                                 ? FrameKind::kImages

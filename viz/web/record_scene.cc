@@ -17,6 +17,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/printable.h"
+#include "transport/region.h"
 #include "viz/core/background.h"
 #include "viz/core/scene_watch.h"
 #include "viz/web/scene_replay.h"
@@ -41,10 +42,11 @@ absl::Status RecordScene(const WebOptions& options,
                          const std::atomic<bool>* stop) {
   const int64_t begin_ns = MonotonicNanos();
   const std::string name = Printable(options.run);
+  TANDEM_ASSIGN_OR_RETURN(const LrbcHeader region, PeekRegion(options.run));
   WorkThread thread;
   SceneWatch watch(options.run, &thread);
   const std::shared_ptr<std::vector<uint32_t>> wanted = watch.Join();
-  wanted->resize(options.envs);
+  wanted->resize(std::min(options.envs, region.num_envs));
   std::iota(wanted->begin(), wanted->end(), 0);
   int64_t first_ns = 0;
   int64_t next_ns = 0;

@@ -21,8 +21,8 @@ inline constexpr double kSceneWaitSecs = 15;
 
 // Records options.envs of options.run for options.seconds, at most until `stop`
 // is true or the engine has ended, and writes options.save. Errors:
-// SaveScene's; kNotReady: no snapshot came, with the reason; kUnsupported: an
-// engine without a scene.
+// SaveScene's and PeekRegion's; kNotReady: no snapshot came, with the reason;
+// kUnsupported: an engine without a scene.
 absl::Status RecordScene(const WebOptions& options,
                          const std::atomic<bool>* stop);
 

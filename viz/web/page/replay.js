@@ -54,7 +54,6 @@ try {
   panel.view.focus = facts.first_env;
   await panel.load(bytes("glb"), facts.num_envs);
   panel.start();
-  Object.assign(globalThis, { panel }); // for whom opens the console
 } catch (error) {
   main.append(make("p", { className: "error", text: String(error) }));
 }

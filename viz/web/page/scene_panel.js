@@ -33,6 +33,7 @@ export class ScenePanel {
     this.frame = 0; // of requestAnimationFrame
     this.canvas = make("canvas", { className: "scene", tabindex: 0, "aria-label": "3D scene; keys: arrows, +, -, N, P, F, C, H" });
     this.view = new SceneView(this.canvas);
+    Object.assign(this.canvas, { panel: this }); // for the browser's console
     this.count = make("select", { "aria-label": "Environments beside each other" });
     this.which = make("span", { className: "faint" });
     this.before = makeButton("◀", () => this.go(-1), { title: "Previous environment (P)", "aria-label": "Previous environment" });
