@@ -47,7 +47,7 @@ def test_an_engine_that_is_restarted_with_another_model_is_shown_again(page: Pag
         open_scene(page, trainer)
         trainer.kill_engine()
         wait_for(lambda: "RECONNECTING" in page.text("article .badge"), "a lost scene")
-        assert page.text("article .note.faint") != ""
+        assert page.text(".scene-note") != ""
     with robots(tmp_path, name=name, num_envs=3, names=["a", "b"]):
         names = _PANEL + "return panel.bodies.map((body) => body.name)"
         wait_for(lambda: page.driver.execute_script(names) == ["a", "b"], "the other model")
@@ -59,7 +59,7 @@ def test_an_engine_that_is_restarted_with_another_model_is_shown_again(page: Pag
 
 def test_images_are_shown_without_webgl(page: Page) -> None:
     """And a sentence says why."""
-    page.driver.execute_cdp_cmd("Page.addScriptToEvaluateOnNewDocument", {"source": _NO_WEBGL})
+    added = page.driver.execute_cdp_cmd("Page.addScriptToEvaluateOnNewDocument", {"source": _NO_WEBGL})
     page.driver.refresh()
     wait_for(lambda: page.text("#link") == "connected", "a connected page")
     trainer = Trainer(unique_name())
@@ -68,12 +68,13 @@ def test_images_are_shown_without_webgl(page: Page) -> None:
         assert "This browser has no WebGL: images" in page.text("article")
         assert page.all("canvas.scene") == []
     finally:
+        page.driver.execute_cdp_cmd("Page.removeScriptToEvaluateOnNewDocument", added)
         trainer.close()
 
 
 def test_an_engine_without_a_scene_is_shown_by_images(page: Page) -> None:
     """And a sentence says why."""
-    trainer = Trainer(unique_name(), "Trivial-v0", server=TRIVIAL_ENGINE, frames=None)
+    trainer = Trainer(unique_name(), "Trivial-v0", server=TRIVIAL_ENGINE, frames=None, flags=())
     try:
         page.run_button(trainer.name).click()
         wait_for(lambda: "WatchScene" in page.text("article"), "the reason")

@@ -161,7 +161,7 @@ return [...found.after.rows].flatMap(([env, row]) => {
 
 
 def shown_poses(page: Page) -> list[dict[str, Any]] | None:
-    """Returns env, step and world matrices, without the place in the grid; None: poses between two snapshots are shown."""
+    """Returns env, step and world matrices, without the place in the grid; None: they are between two snapshots."""
     found: list[dict[str, Any]] | None = page.driver.execute_script(_SHOWN)
     return found
 

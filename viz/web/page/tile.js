@@ -68,7 +68,7 @@ export class Tile {
     this.wantsScene = run.kind === "engine";
     this.dimension = makeButton("3D", () => this.toggleScene(), {
       title: "3D or images (D)", "aria-pressed": "false", hidden: !this.wantsScene });
-    this.sceneNote = make("p", { className: "note faint" });
+    this.sceneNote = make("p", { className: "note faint scene-note" });
     this.job = make("p", { className: "note faint", hidden: true }); // of the daemon's run that it belongs to
     /** @type {Record<string, Plot>} */
     this.plots = {
