@@ -14,6 +14,8 @@
 #include "engine_adapter/core/environment.h"
 #include "engine_adapter/core/environment_engine.h"
 #include "engine_adapter/frames/canvas.h"
+#include "engine_adapter/scene/fixed_scene.h"
+#include "engine_adapter/scene/glb_builder.h"
 
 namespace tandem {
 namespace {
@@ -133,6 +135,38 @@ class CartPole final : public Environment {
   bool has_terminated_ = false;  // in this episode
 };
 
+// Metres, as the state is; sizes are the image's.
+SceneModel MakeScene() {
+  constexpr float kMetres = 4.8F / 600;  // a pixel of the image
+  GlbBuilder glb(kYUp);
+  const int box = glb.AddGeometry(Box(1, 1, 1));
+  const int black = glb.AddMesh(box, {.rgba = {0.1F, 0.1F, 0.1F, 1}});
+  const int brown = glb.AddMesh(box, {.rgba = {0.79F, 0.6F, 0.4F, 1}});
+  const int cart = glb.AddMovingNode({.name = "cart"});
+  glb.AddNode(cart, {.name = "carriage",
+                     .position = {0, -7.5F * kMetres, 0},
+                     .scale = {25 * kMetres, 15 * kMetres, 15 * kMetres},
+                     .mesh = black});
+  const int pole = glb.AddMovingNode({.name = "pole"});
+  glb.AddNode(pole, {.name = "rod",
+                     .position = {0, static_cast<float>(kHalfLength), 0},
+                     .scale = {5 * kMetres, static_cast<float>(kHalfLength),
+                               5 * kMetres},
+                     .mesh = brown});
+  glb.AddNode(-1, {.name = "track",
+                   .position = {0, -7.5F * kMetres, 0},
+                   .scale = {static_cast<float>(kLargestPosition), kMetres / 2,
+                             kMetres / 2},
+                   .mesh = black});
+  return std::move(glb).Take(
+      {.extent = 3, .center = {0, 0.5F, 0}, .up = {0, 1, 0}, .follow = -1});
+}
+
+void Place(const CartPole::Pose& pose, std::span<float> poses) {
+  PutPose({pose.x, 0, 0}, 0, poses.first(kPoseFloats));
+  PutPose({pose.x, 0, 0}, -pose.theta, poses.subspan(kPoseFloats));
+}
+
 // Twice the termination limits, rounded to float32.
 BoxSpace ObservationSpace() {
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
@@ -173,7 +207,12 @@ absl::StatusOr<std::unique_ptr<Engine>> MakeCartPole(TaskRequest request) {
       EnvironmentFittings{
           .step_secs = kStepSecs,
           .frames = std::make_unique<ClassicFrames<CartPole>>(drawn),
-          .images = std::make_unique<ClassicFrames<CartPole>>(drawn)});
+          .images = std::make_unique<ClassicFrames<CartPole>>(drawn),
+          .live_scene = std::make_unique<FixedScene>(
+              MakeScene,
+              [drawn](uint32_t env, std::span<float> poses) {
+                Place(drawn[env]->pose(), poses);
+              })});
 }
 
 }  // namespace tandem

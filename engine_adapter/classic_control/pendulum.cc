@@ -13,6 +13,8 @@
 #include "engine_adapter/core/environment.h"
 #include "engine_adapter/core/environment_engine.h"
 #include "engine_adapter/frames/canvas.h"
+#include "engine_adapter/scene/fixed_scene.h"
+#include "engine_adapter/scene/glb_builder.h"
 
 namespace tandem {
 namespace {
@@ -135,6 +137,24 @@ class Pendulum final : public Environment {
   float torque_ = 0;  // of the last step of this episode
 };
 
+// Metres; sizes and colours are the image's.
+SceneModel MakeScene() {
+  GlbBuilder glb(kYUp);
+  const GlbMaterial red = {.rgba = {0.8F, 0.3F, 0.3F, 1}};
+  const int rod = glb.AddMovingNode({.name = "rod"});
+  // A capsule's axis is z; the rod's is x.
+  glb.AddNode(rod, {.name = "capsule",
+                    .position = {0.5F, 0, 0},
+                    .rotation = {0, 0.70710678F, 0, 0.70710678F},
+                    .mesh = glb.AddMesh(glb.AddGeometry(Capsule(0.1F, 0.5F)),
+                                        red)});
+  glb.AddNode(-1, {.name = "axle",
+                   .scale = {0.05F, 0.05F, 0.15F},
+                   .mesh = glb.AddMesh(glb.AddGeometry(Cylinder()),
+                                       {.rgba = {0.1F, 0.1F, 0.1F, 1}})});
+  return std::move(glb).Take({.extent = 2.2F, .up = {0, 1, 0}});
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Engine>> MakePendulum(TaskRequest request) {
@@ -168,7 +188,12 @@ absl::StatusOr<std::unique_ptr<Engine>> MakePendulum(TaskRequest request) {
       EnvironmentFittings{
           .step_secs = kStepSecs,
           .frames = std::make_unique<ClassicFrames<Pendulum>>(drawn),
-          .images = std::make_unique<ClassicFrames<Pendulum>>(drawn)});
+          .images = std::make_unique<ClassicFrames<Pendulum>>(drawn),
+          .live_scene = std::make_unique<FixedScene>(
+              MakeScene,
+              [drawn](uint32_t env, std::span<float> poses) {
+                PutPose({0, 0, 0}, drawn[env]->pose().theta + kPi / 2, poses);
+              })});
 }
 
 }  // namespace tandem

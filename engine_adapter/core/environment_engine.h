@@ -26,6 +26,7 @@
 #include "engine_adapter/engine.h"
 #include "engine_adapter/engine_ports.h"
 #include "engine_adapter/frame_source.h"
+#include "engine_adapter/scene_source.h"
 
 namespace tandem {
 
@@ -40,6 +41,7 @@ struct EnvironmentFittings {
   std::unique_ptr<CameraPort> camera = {};
   std::unique_ptr<FrameSource> frames = {};
   std::unique_ptr<FrameSource> images = {};
+  std::unique_ptr<SceneSource> live_scene = {};
 };
 
 // The step that reaches the description's max_episode_steps truncates the
@@ -60,6 +62,7 @@ class EnvironmentEngine final : public Engine {
   void ClearClientState() override;
   FrameSource* frames() override { return fittings_.frames.get(); }
   FrameSource* images() override { return fittings_.images.get(); }
+  SceneSource* scene() override { return fittings_.live_scene.get(); }
   EnginePorts ports() override;
   double step_secs() const override { return fittings_.step_secs; }
 

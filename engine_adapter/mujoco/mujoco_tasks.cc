@@ -35,6 +35,7 @@
 #include "engine_adapter/mujoco/model/task_setup.h"
 #include "engine_adapter/mujoco/render/mujoco_cameras.h"
 #include "engine_adapter/mujoco/render/mujoco_frames.h"
+#include "engine_adapter/mujoco/scene/mujoco_scene_source.h"
 #include "engine_adapter/mujoco/tasks/all_tasks.h"
 #include "engine_adapter/task_description.h"
 
@@ -146,6 +147,7 @@ absl::StatusOr<EnvironmentFittings> Fittings(
   fittings.frames =
       std::make_unique<MujocoFrames>(model, drawn, view, canvas.get());
   fittings.images = std::make_unique<MujocoFrames>(model, drawn, view, nullptr);
+  fittings.live_scene = std::make_unique<MujocoSceneSource>(model, drawn);
   fittings.camera = std::move(cameras);
   fittings.debug = std::move(canvas);
   return fittings;

@@ -27,6 +27,7 @@
 #include "engine_adapter/reference/counter_camera.h"
 #include "engine_adapter/reference/counter_ports.h"
 #include "engine_adapter/reference/counter_state.h"
+#include "engine_adapter/scene/fixed_scene.h"
 
 namespace tandem {
 
@@ -58,6 +59,7 @@ class CounterEngine final : public Engine {
             .debug = &marks_,
             .own = &methods_};
   }
+  SceneSource* scene() override { return &live_scene_; }
   void ClearClientState() override;
   double step_secs() const override;
 
@@ -71,6 +73,7 @@ class CounterEngine final : public Engine {
   CounterRandomization randomization_;
   CounterJoints joints_;
   CounterScene scene_;
+  FixedScene live_scene_;
   DebugCanvas marks_;
   CounterMethods methods_;
   CounterCamera camera_;  // last: its thread ends first

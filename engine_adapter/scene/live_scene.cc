@@ -45,6 +45,7 @@ void LiveScene::Leave(std::list<Selection>::iterator watch) {
   thread_->Stop();
   statistics_.reset();
   published_ = {};
+  max_rows_ = 0;
   links_.watched(false);
 }
 
@@ -57,7 +58,13 @@ void LiveScene::Reselect() {
     wanted_.hz = std::max(wanted_.hz, watch.hz);
   }
   wanted_.envs.assign(envs.begin(), envs.end());
+  PublishThoseThatFit();
   ++news_;
+}
+
+void LiveScene::PublishThoseThatFit() {
+  published_.envs = wanted_.envs;
+  published_.envs.resize(std::min<size_t>(wanted_.envs.size(), max_rows_));
 }
 
 void LiveScene::Count(const CountedExchange& exchange) {
@@ -88,7 +95,9 @@ void LiveScene::Serve(uint64_t exchange) {
         copies.generation = generation_;
         copies.make = source_->Describe(wanted_.envs.front());
       } else if (made.status.ok()) {
-        Copy(exchange, &copies.snapshot);
+        max_rows_ = made.max_rows;
+        PublishThoseThatFit();
+        Copy(exchange, made.nodes, &copies.snapshot);
       }
       return absl::OkStatus();
     });
@@ -98,13 +107,10 @@ void LiveScene::Serve(uint64_t exchange) {
   });
 }
 
-void LiveScene::Copy(uint64_t exchange, PoseSnapshot* into) {
-  const SceneThread::Made& made = thread_->made();
-  const auto rows = static_cast<uint32_t>(
-      std::min<size_t>(wanted_.envs.size(), made.max_rows));
-  const auto envs = std::span(wanted_.envs).first(rows);
-  published_.envs.assign(envs.begin(), envs.end());
-  into->Resize(made.nodes, rows);
+void LiveScene::Copy(uint64_t exchange, uint32_t nodes, PoseSnapshot* into) {
+  const std::span<const uint32_t> envs = published_.envs;
+  const auto rows = static_cast<uint32_t>(envs.size());
+  into->Resize(nodes, rows);
   into->head().exchange = exchange;
   into->head().monotonic_ns = static_cast<uint64_t>(MonotonicNanos());
   const bool has_returns = has_rewards_ && !links_.has_own_rewards();

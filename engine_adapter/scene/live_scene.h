@@ -95,7 +95,8 @@ class LiveScene {
 
   void Reselect();
   void Leave(std::list<Selection>::iterator watch);
-  void Copy(uint64_t exchange, PoseSnapshot* into);
+  void PublishThoseThatFit();
+  void Copy(uint64_t exchange, uint32_t nodes, PoseSnapshot* into);
 
   SceneSource* const source_;
   const uint32_t num_envs_;
@@ -106,6 +107,7 @@ class LiveScene {
   uint64_t news_ = 0;  // changes of what a snapshot shows
   uint32_t generation_ = 0;
   uint64_t version_ = 0;  // of generation_
+  uint32_t max_rows_ = 0;  // of the newest segment; 0: none
   Publication published_;
   std::unique_ptr<RunStatistics> statistics_;
   std::unique_ptr<SceneThread> thread_;  // after the last watcher: it ends

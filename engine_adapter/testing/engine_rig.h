@@ -46,6 +46,7 @@ class EngineRig {
 
   const EngineSchema& schema() const { return engine_->schema(); }
   EnginePorts ports() { return engine_->ports(); }
+  SceneSource* scene() { return engine_->scene(); }
   double step_secs() const { return engine_->step_secs(); }
 
   // Environment i gets first_seed + i; without it, each stream continues.

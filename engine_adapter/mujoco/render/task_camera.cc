@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "engine_adapter/mujoco/model/model_file.h"
 #include "engine_adapter/mujoco/model/mujoco_log.h"
+#include "engine_adapter/mujoco/model/robot_body.h"
 
 namespace tandem {
 namespace {
@@ -21,21 +22,6 @@ mjtNum Median(std::vector<mjtNum> values) {
   const size_t half = values.size() / 2;
   return values.size() % 2 == 1 ? values[half]
                                 : (values[half - 1] + values[half]) / 2;
-}
-
-// Returns the root body of the kinematic tree that the most actuators move; the
-// first body, if none moves any. mj_transmission has filled `data`.
-int RobotOf(const mjModel& model, const mjData& data) {
-  std::vector<int> actuators(static_cast<size_t>(model.nbody));
-  for (mjtSize i = 0; i < model.nout; ++i) {
-    if (data.moment_rownnz[i] == 0) continue;
-    const int dof = data.moment_colind[data.moment_rowadr[i]];
-    const int root = model.body_rootid[model.dof_bodyid[dof]];
-    ++actuators[static_cast<size_t>(root)];
-  }
-  const auto most = std::ranges::max_element(actuators);
-  if (*most > 0) return static_cast<int>(most - actuators.begin());
-  return model.nbody > 1 ? 1 : 0;
 }
 
 // The lengths of a box along an axis: from the lowest to the highest point.
@@ -80,10 +66,7 @@ absl::StatusOr<TaskCamera> TaskCamera::Create(
   TaskCamera camera(std::move(model), view);
   TANDEM_ASSIGN_OR_RETURN(const DataPtr initial, MakeData(*camera.model_));
   try {
-    mj_kinematics(camera.model_.get(), initial.get());
-    mj_comPos(camera.model_.get(), initial.get());
-    mj_tendon(camera.model_.get(), initial.get());
-    mj_transmission(camera.model_.get(), initial.get());
+    ComputeTransmission(*camera.model_, initial.get());
   } catch (const MujocoError& error) {
     return MakeError(ErrorCode::kEngineFailed,
                      absl::StrCat("frames: ", error.what()));

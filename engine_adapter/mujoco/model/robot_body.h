@@ -1,0 +1,23 @@
+// RobotOf: the body by which a viewer finds the robot of a model.
+//
+//   ComputeTransmission(model, data);
+//   mju_copy3(at, data->xpos + 3 * RobotOf(model, *data));
+
+#ifndef TANDEM_ENGINE_ADAPTER_MUJOCO_MODEL_ROBOT_BODY_H_
+#define TANDEM_ENGINE_ADAPTER_MUJOCO_MODEL_ROBOT_BODY_H_
+
+#include <mujoco/mujoco.h>
+
+namespace tandem {
+
+// Computes the poses of the state, and which actuator moves which joint. Throws
+// MujocoError.
+void ComputeTransmission(const mjModel& model, mjData* data);
+
+// Returns the root body of the kinematic tree that the most actuators move; the
+// first body, if none moves any. ComputeTransmission has filled `data`.
+int RobotOf(const mjModel& model, const mjData& data);
+
+}  // namespace tandem
+
+#endif  // TANDEM_ENGINE_ADAPTER_MUJOCO_MODEL_ROBOT_BODY_H_
