@@ -209,8 +209,7 @@ absl::StatusOr<std::unique_ptr<Engine>> MakeCartPole(TaskRequest request) {
           .frames = std::make_unique<ClassicFrames<CartPole>>(drawn),
           .images = std::make_unique<ClassicFrames<CartPole>>(drawn),
           .live_scene = std::make_unique<FixedScene>(
-              MakeScene,
-              [drawn](uint32_t env, std::span<float> poses) {
+              MakeScene, [drawn](uint32_t env, std::span<float> poses) {
                 Place(drawn[env]->pose(), poses);
               })});
 }

@@ -143,11 +143,11 @@ SceneModel MakeScene() {
   const GlbMaterial red = {.rgba = {0.8F, 0.3F, 0.3F, 1}};
   const int rod = glb.AddMovingNode({.name = "rod"});
   // A capsule's axis is z; the rod's is x.
-  glb.AddNode(rod, {.name = "capsule",
-                    .position = {0.5F, 0, 0},
-                    .rotation = {0, 0.70710678F, 0, 0.70710678F},
-                    .mesh = glb.AddMesh(glb.AddGeometry(Capsule(0.1F, 0.5F)),
-                                        red)});
+  glb.AddNode(rod,
+              {.name = "capsule",
+               .position = {0.5F, 0, 0},
+               .rotation = {0, 0.70710678F, 0, 0.70710678F},
+               .mesh = glb.AddMesh(glb.AddGeometry(Capsule(0.1F, 0.5F)), red)});
   glb.AddNode(-1, {.name = "axle",
                    .scale = {0.05F, 0.05F, 0.15F},
                    .mesh = glb.AddMesh(glb.AddGeometry(Cylinder()),
@@ -190,8 +190,7 @@ absl::StatusOr<std::unique_ptr<Engine>> MakePendulum(TaskRequest request) {
           .frames = std::make_unique<ClassicFrames<Pendulum>>(drawn),
           .images = std::make_unique<ClassicFrames<Pendulum>>(drawn),
           .live_scene = std::make_unique<FixedScene>(
-              MakeScene,
-              [drawn](uint32_t env, std::span<float> poses) {
+              MakeScene, [drawn](uint32_t env, std::span<float> poses) {
                 PutPose({0, 0, 0}, drawn[env]->pose().theta + kPi / 2, poses);
               })});
 }

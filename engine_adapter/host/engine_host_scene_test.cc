@@ -86,7 +86,8 @@ class CountingEngine final : public Engine, public SceneSource {
       .task = "Counting", .num_envs = kEnvs, .obs_size = 1, .act_size = 1};
 };
 
-// The name of a thread is in /proc; those of other tests are of other processes.
+// The name of a thread is in /proc; those of other tests are of other
+// processes.
 int SceneThreads() {
   int count = 0;
   for (const auto& task :
@@ -122,9 +123,8 @@ class EngineHostSceneTest : public testing::Test {
   // The next item, or the stream's error.
   static absl::StatusOr<rpc::WatchedSceneT> Item(Panel& panel,
                                                  uint64_t stream) {
-    TANDEM_ASSIGN_OR_RETURN(
-        const auto message,
-        panel.calls().Next(stream, Deadline::After(60)));
+    TANDEM_ASSIGN_OR_RETURN(const auto message,
+                            panel.calls().Next(stream, Deadline::After(60)));
     if (!message) return absl::NotFoundError("the stream has ended");
     rpc::WatchedSceneT item;
     message->envelope().payload_as_WatchedScene()->UnPackTo(&item);

@@ -65,11 +65,10 @@ CounterPlace DrawStart(CounterState::Env* env) {
 // The counter is a ball that leaves the origin.
 SceneModel MakeScene() {
   GlbBuilder glb(kYUp);
-  const int ball = glb.AddMesh(glb.AddGeometry(Sphere()),
-                               {.rgba = {0.2F, 0.5F, 0.9F, 1}});
-  glb.AddMovingNode({.name = "counter",
-                     .mesh = ball,
-                     .extras = {{"entity", kCounterId}}});
+  const int ball =
+      glb.AddMesh(glb.AddGeometry(Sphere()), {.rgba = {0.2F, 0.5F, 0.9F, 1}});
+  glb.AddMovingNode(
+      {.name = "counter", .mesh = ball, .extras = {{"entity", kCounterId}}});
   return std::move(glb).Take({.extent = 50, .up = {0, 1, 0}, .follow = 0});
 }
 
@@ -88,12 +87,12 @@ CounterEngine::CounterEngine(const Options& options)
       randomization_(&state_),
       joints_(&state_, kStepSecs, schema_.action_names),
       scene_(&state_),
-      live_scene_(MakeScene,
-                  [this](uint32_t env, std::span<float> poses) {
-                    const CounterPlace at = state_.envs[env].place();
-                    PutPose({double{at.x}, double{at.y}, double{at.z}}, 0,
-                            poses);
-                  }),
+      live_scene_(
+          MakeScene,
+          [this](uint32_t env, std::span<float> poses) {
+            const CounterPlace at = state_.envs[env].place();
+            PutPose({double{at.x}, double{at.y}, double{at.z}}, 0, poses);
+          }),
       marks_(options.num_envs),
       methods_(&state_),
       camera_(&state_, &marks_) {

@@ -28,8 +28,8 @@ namespace tandem {
 inline void PutPose(const std::array<double, 3>& position, double angle,
                     std::span<float> pose) {
   const std::array<double, kPoseFloats> numbers = {
-      position[0],          position[1], position[2], 0, 0,
-      std::sin(angle / 2), std::cos(angle / 2)};
+      position[0], position[1],         position[2],        0,
+      0,           std::sin(angle / 2), std::cos(angle / 2)};
   std::ranges::transform(numbers, pose.begin(),
                          [](double x) { return static_cast<float>(x); });
 }

@@ -45,18 +45,18 @@ void AppendChunk(absl::string_view kind, const std::string& chunk, char padding,
 }  // namespace
 
 GlbBuilder::GlbBuilder(const SceneAxes& axes) {
-  json_ = {{"asset", {{"version", "2.0"}, {"generator", "tandem"}}},
-           {"scene", 0},
-           {"nodes", json::array({{{"name", UniqueName("world")},
-                                   {"rotation", axes}}})}};
+  json_ = {
+      {"asset", {{"version", "2.0"}, {"generator", "tandem"}}},
+      {"scene", 0},
+      {"nodes",
+       json::array({{{"name", UniqueName("world")}, {"rotation", axes}}})}};
 }
 
 int GlbBuilder::AddView(const void* data, size_t bytes) {
   binary_.resize((binary_.size() + 3) / 4 * 4);
   json& views = json_["bufferViews"];
-  views.push_back({{"buffer", 0},
-                   {"byteOffset", binary_.size()},
-                   {"byteLength", bytes}});
+  views.push_back(
+      {{"buffer", 0}, {"byteOffset", binary_.size()}, {"byteLength", bytes}});
   binary_.append(static_cast<const char*>(data), bytes);
   return static_cast<int>(views.size()) - 1;
 }
@@ -115,18 +115,18 @@ int GlbBuilder::AddTexture(std::span<const uint8_t> png) {
 }
 
 int GlbBuilder::AddMaterial(const GlbMaterial& material) {
-  const auto [entry, is_new] = materials_.emplace(
-      material, static_cast<int>(materials_.size()));
+  const auto [entry, is_new] =
+      materials_.emplace(material, static_cast<int>(materials_.size()));
   if (!is_new) return entry->second;
   std::array<float, 4> rgba = material.rgba;
   for (size_t i = 0; i < 3; ++i) {
     rgba[i] = Linear(std::clamp(rgba[i], 0.0F, 1.0F));
   }
   rgba[3] = std::clamp(rgba[3], 0.0F, 1.0F);
-  json surface = {{"baseColorFactor", rgba},
-                  {"metallicFactor", std::clamp(material.metallic, 0.0F, 1.0F)},
-                  {"roughnessFactor",
-                   std::clamp(material.roughness, 0.0F, 1.0F)}};
+  json surface = {
+      {"baseColorFactor", rgba},
+      {"metallicFactor", std::clamp(material.metallic, 0.0F, 1.0F)},
+      {"roughnessFactor", std::clamp(material.roughness, 0.0F, 1.0F)}};
   if (material.texture >= 0) {
     surface["baseColorTexture"] = {{"index", material.texture}};
   }
@@ -167,10 +167,11 @@ int GlbBuilder::AddSkin(std::span<const int> joints,
 int GlbBuilder::AddLight(const GlbLight& light) {
   constexpr const char* kKinds[] = {"directional", "point", "spot"};
   json& lights = json_["extensions"]["KHR_lights_punctual"]["lights"];
-  json found = {{"type", kKinds[static_cast<size_t>(light.kind)]},
-                {"color", {Linear(light.rgb[0]), Linear(light.rgb[1]),
-                           Linear(light.rgb[2])}},
-                {"intensity", 1}};
+  json found = {
+      {"type", kKinds[static_cast<size_t>(light.kind)]},
+      {"color",
+       {Linear(light.rgb[0]), Linear(light.rgb[1]), Linear(light.rgb[2])}},
+      {"intensity", 1}};
   if (light.kind == GlbLight::Kind::kSpot) {
     found["spot"] = {{"outerConeAngle", light.cone}};
   }
@@ -181,10 +182,10 @@ int GlbBuilder::AddLight(const GlbLight& light) {
 
 int GlbBuilder::AddCamera(float vertical_angle, float near, float far) {
   json& cameras = json_["cameras"];
-  cameras.push_back({{"type", "perspective"},
-                     {"perspective",
-                      {{"yfov", vertical_angle}, {"znear", near},
-                       {"zfar", far}}}});
+  cameras.push_back(
+      {{"type", "perspective"},
+       {"perspective",
+        {{"yfov", vertical_angle}, {"znear", near}, {"zfar", far}}}});
   return static_cast<int>(cameras.size()) - 1;
 }
 
@@ -231,8 +232,8 @@ SceneModel GlbBuilder::Take(const GlbFacts& facts) && {
                        {"center", facts.center},
                        {"up", facts.up},
                        {"follow", facts.follow}};
-  json_["scenes"] = json::array({{{"nodes", json::array({kWorld})},
-                                  {"extras", {{"tandem", tandem}}}}});
+  json_["scenes"] = json::array(
+      {{{"nodes", json::array({kWorld})}, {"extras", {{"tandem", tandem}}}}});
   if (!binary_.empty()) {
     json_["buffers"] = json::array({{{"byteLength", binary_.size()}}});
   }

@@ -58,15 +58,15 @@ struct GlbNode {
 
 struct GlbLight {
   enum class Kind : uint8_t { kDirectional, kPoint, kSpot };
-  Kind kind = Kind::kDirectional;     // it shines along its node's -z axis
+  Kind kind = Kind::kDirectional;  // it shines along its node's -z axis
   std::array<float, 3> rgb = {1, 1, 1};
-  float cone = 0;                     // of kSpot: half its angle, radians
+  float cone = 0;  // of kSpot: half its angle, radians
 };
 
 struct GlbFacts {
-  float extent = 1;                       // metres
+  float extent = 1;  // metres
   std::array<float, 3> center = {0, 0, 0};
-  std::array<float, 3> up = {0, 0, 1};    // in the engine's axes
+  std::array<float, 3> up = {0, 0, 1};  // in the engine's axes
   int follow = -1;  // which moving node a viewer follows; -1: none
 };
 
@@ -81,7 +81,8 @@ class GlbBuilder {
   // Returns an earlier mesh of the same geometry and material, if there is one.
   int AddMesh(int geometry, const GlbMaterial& material);
   // Of nodes, and of float32[4, 4] matrices in columns, one for each node.
-  int AddSkin(std::span<const int> joints, std::span<const float> inverse_binds);
+  int AddSkin(std::span<const int> joints,
+              std::span<const float> inverse_binds);
   int AddLight(const GlbLight& light);
   // `vertical_angle` in radians.
   int AddCamera(float vertical_angle, float near, float far);
@@ -104,7 +105,7 @@ class GlbBuilder {
 
   nlohmann::json json_;
   std::string binary_;
-  std::vector<nlohmann::json> geometries_;  // primitives without a material
+  std::vector<nlohmann::json> geometries_;     // primitives without a material
   std::map<std::pair<int, int>, int> meshes_;  // by geometry and material
   std::map<GlbMaterial, int> materials_;
   std::vector<int> moving_;

@@ -42,7 +42,7 @@ TEST(GlbBuilder, MovingNodesAreChildrenOfTheWorldInTheirOrder) {
 
 TEST(GlbBuilder, NamesOfAnyBytesBecomeUniqueText) {
   GlbBuilder builder(kYUp);
-  const std::string names[] = {"<b>x</b>", "\xFF\xFE", "\xFF\xFD", "",
+  const std::string names[] = {"<b>x</b>", "\xFF\xFE", "\xFF\xFD",        "",
                                "",         "world",    "\u05D0\u202E\"\\"};
   for (const std::string& name : names) builder.AddNode(-1, {.name = name});
   const GlbReader glb(std::move(builder).Take({}).glb);
@@ -72,8 +72,9 @@ TEST(GlbBuilder, SharesGeometriesMaterialsAndMeshes) {
   const auto& first = glb.model().meshes[0].primitives[0];
   const auto& third = glb.model().meshes[2].primitives[0];
   EXPECT_EQ(first.attributes, third.attributes);
-  const auto& corners = glb.model().accessors[static_cast<size_t>(
-      first.attributes.at("POSITION"))];
+  const auto& corners =
+      glb.model()
+          .accessors[static_cast<size_t>(first.attributes.at("POSITION"))];
   EXPECT_EQ(corners.maxValues, (std::vector<double>{1, 2, 3}));
 }
 

@@ -106,7 +106,7 @@ class LiveScene {
   Selection wanted_;   // the union of watches_
   uint64_t news_ = 0;  // changes of what a snapshot shows
   uint32_t generation_ = 0;
-  uint64_t version_ = 0;  // of generation_
+  uint64_t version_ = 0;   // of generation_
   uint32_t max_rows_ = 0;  // of the newest segment; 0: none
   Publication published_;
   std::unique_ptr<RunStatistics> statistics_;

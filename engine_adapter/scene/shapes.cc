@@ -52,10 +52,10 @@ Shape Rounded(float radius, float half_length) {
     const bool lower = ring <= kRings / 2;
     const auto step = static_cast<float>(lower ? ring : ring - 1) / kRings;
     const float height = -std::cos(kPi * step);
-    const uint32_t now = AddRing(
-        radius * std::sin(kPi * step),
-        radius * height + (lower ? -half_length : half_length), height,
-        1 - step, &shape);
+    const uint32_t now =
+        AddRing(radius * std::sin(kPi * step),
+                radius * height + (lower ? -half_length : half_length), height,
+                1 - step, &shape);
     if (ring > 0) Stitch(below, now, kSegments + 1, &shape);
     below = now;
   }
@@ -143,8 +143,9 @@ Shape HeightField(std::span<const float> heights, uint32_t rows,
             heights[size_t{row} * columns + column]};
   };
   const auto add = [&shape, half_x, half_y](const Point& point) {
-    return shape.Add(point, {0, 0, 1},
-                     {(point[0] / half_x + 1) / 2, (point[1] / half_y + 1) / 2});
+    return shape.Add(
+        point, {0, 0, 1},
+        {(point[0] / half_x + 1) / 2, (point[1] / half_y + 1) / 2});
   };
   for (uint32_t row = 0; row < rows; ++row) {
     for (uint32_t column = 0; column < columns; ++column) add(at(row, column));
@@ -209,8 +210,7 @@ Shape CubeMapped(const Shape& shape) {
       if (std::abs(middle[other]) > std::abs(middle[axis])) axis = other;
     }
     const float side = middle[axis] < 0 ? -1.0F : 1.0F;
-    const auto face =
-        static_cast<float>(2 * axis) + (side < 0 ? 1.0F : 0.0F);
+    const auto face = static_cast<float>(2 * axis) + (side < 0 ? 1.0F : 0.0F);
     for (size_t corner = i; corner < i + 3; ++corner) {
       const Point at = PointAt(shape.positions, shape.indices[corner]);
       // OpenGL's axes of a face.

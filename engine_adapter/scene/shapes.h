@@ -17,9 +17,9 @@ namespace tandem {
 
 // Triangles show their front if their corners turn left.
 struct Shape {
-  std::vector<float> positions;  // [vertices, 3]
-  std::vector<float> normals;    // [vertices, 3], unit vectors
-  std::vector<float> uvs;        // [vertices, 2]; empty: none
+  std::vector<float> positions;   // [vertices, 3]
+  std::vector<float> normals;     // [vertices, 3], unit vectors
+  std::vector<float> uvs;         // [vertices, 2]; empty: none
   std::vector<uint32_t> indices;  // [triangles, 3]
   // Of skins: [vertices, 4], numbers of joints and their weights.
   std::vector<uint16_t> joints = {};
@@ -37,8 +37,8 @@ Shape Box(float half_x, float half_y, float half_z);
 Shape Sphere();                                  // of radius 1
 Shape Cylinder();                                // of radius 1, from z -1 to 1
 Shape Capsule(float radius, float half_length);  // without the caps
-// In the plane z = 0, seen from above. Texture coordinates go from minus half of
-// `repeats` to plus half.
+// In the plane z = 0, seen from above. Texture coordinates go from minus half
+// of `repeats` to plus half.
 Shape Quad(float half_x, float half_y, const std::array<float, 2>& repeats);
 
 // float[rows, columns] of heights from 0, over a rectangle, with walls down to

@@ -49,8 +49,9 @@ void ExpectNormalsOutward(const Shape& shape) {
   ASSERT_EQ(shape.uvs.size() / 2, shape.vertices());
   for (size_t i = 0; i < shape.indices.size(); i += 3) {
     const Point a = At(shape.positions, shape.indices[i]);
-    const Point front = Cross(Minus(At(shape.positions, shape.indices[i + 1]), a),
-                              Minus(At(shape.positions, shape.indices[i + 2]), a));
+    const Point front =
+        Cross(Minus(At(shape.positions, shape.indices[i + 1]), a),
+              Minus(At(shape.positions, shape.indices[i + 2]), a));
     for (size_t corner = i; corner < i + 3; ++corner) {
       const Point normal = At(shape.normals, shape.indices[corner]);
       EXPECT_NEAR(Dot(normal, normal), 1, 1e-4);
@@ -68,9 +69,8 @@ TEST(Shapes, AreClosedAndOfTheRightVolume) {
   const std::vector<float> heights = {1, 2, 3, 1, 2, 3};
   Shape field = HeightField(heights, 2, 3, 2, 1, 0.5F);
   // The bottom is open: what lies under it down to z = 0 is missing.
-  for (const Shape& shape :
-       {Box(1, 2, 3), Sphere(), Cylinder(), Capsule(0.5F, 2),
-        Quad(2, 3, {4, 4})}) {
+  for (const Shape& shape : {Box(1, 2, 3), Sphere(), Cylinder(),
+                             Capsule(0.5F, 2), Quad(2, 3, {4, 4})}) {
     ExpectNormalsOutward(shape);
   }
   EXPECT_EQ(field.indices.size(), 3 * (2 * 2 + 2 * 6));
@@ -95,10 +95,12 @@ TEST(Shapes, ACubeMapsTrianglesStayInTheirFace) {
   const Shape mapped = CubeMapped(Box(1, 1, 1));
   std::set<int> faces;
   for (size_t i = 0; i < mapped.indices.size(); i += 3) {
-    const int face = static_cast<int>(mapped.uvs[2 * mapped.indices[i] + 1] * 6);
+    const int face =
+        static_cast<int>(mapped.uvs[2 * mapped.indices[i] + 1] * 6);
     const Point normal = At(mapped.normals, mapped.indices[i]);
     const int axis = face / 2;
-    EXPECT_NEAR(normal[static_cast<size_t>(axis)], face % 2 == 0 ? 1 : -1, 1e-6);
+    EXPECT_NEAR(normal[static_cast<size_t>(axis)], face % 2 == 0 ? 1 : -1,
+                1e-6);
     for (size_t corner = i; corner < i + 3; ++corner) {
       const float v = mapped.uvs[2 * mapped.indices[corner] + 1] * 6;
       EXPECT_GT(v, static_cast<float>(face));

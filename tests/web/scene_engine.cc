@@ -1,8 +1,9 @@
 // An engine whose scene is a file, for tests of those that show scenes.
 //
-// SCENE_GLB: the path of its GLB; SCENE_NODES: how many of its nodes move;
-// SCENE_BAD_NODE: one whose poses are not finite. In step `s` of environment
-// `e` node `n` is at (n + s / 100, e, 1), turned by s / 10 radians around z.
+// SCENE_GLB: the path of its GLB; without it there is no scene. SCENE_NODES:
+// how many of its nodes move; SCENE_BAD_NODE: one whose poses are not finite.
+// In step `s` of environment `e` node `n` is at (n + s / 100, e, 1), turned by
+// s / 10 radians around z.
 #include <cmath>
 #include <cstdlib>
 #include <fstream>
@@ -85,7 +86,9 @@ class SceneEngine final : public Engine {
     for (const uint32_t env : envs) scene_.Step(env);
     return counter_.Step(envs, io);
   }
-  SceneSource* scene() override { return &scene_; }
+  SceneSource* scene() override {
+    return std::getenv("SCENE_GLB") == nullptr ? nullptr : &scene_;
+  }
 
  private:
   CounterEngine counter_;

@@ -9,10 +9,18 @@ from pathlib import Path
 
 import pytest
 
-from tandem.testing.engines import TRIVIAL_ENGINE, nothing_left_behind, unique_name, watchdog  # noqa: F401
+from tandem.testing.engines import nothing_left_behind, unique_name, watchdog  # noqa: F401, the fixtures
 from tests.web.browser_fixture import browser_fixture, page_fixture, view_fixture  # noqa: F401, fixtures
 from tests.web.page_fixture import Page, Trainer, View, wait_for
-from tests.web.scene_samples import NAMES, assert_as_the_engine, freeze, open_scene, robots, shown_poses
+from tests.web.scene_samples import (
+    NAMES,
+    SCENE_ENGINE,
+    assert_as_the_engine,
+    freeze,
+    open_scene,
+    robots,
+    shown_poses,
+)
 from tests.web.socket_client import SocketClient, cookie_of
 
 _NO_WEBGL = """
@@ -74,10 +82,10 @@ def test_images_are_shown_without_webgl(page: Page) -> None:
 
 def test_an_engine_without_a_scene_is_shown_by_images(page: Page) -> None:
     """And a sentence says why."""
-    trainer = Trainer(unique_name(), "Trivial-v0", server=TRIVIAL_ENGINE, frames=None, flags=())
+    trainer = Trainer(unique_name(), None, server=SCENE_ENGINE, frames=None)
     try:
         page.run_button(trainer.name).click()
-        wait_for(lambda: "WatchScene" in page.text("article"), "the reason")
+        wait_for(lambda: "scene" in page.text(".scene-note"), "the reason")
         assert page.all("canvas.scene") == []
         page.save("scene-none")
     finally:

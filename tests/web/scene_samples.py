@@ -15,6 +15,7 @@ import numpy.typing as npt
 from tandem.testing.engines import unique_name
 from tests.web.page_fixture import Page, Trainer, wait_for
 
+SCENE_ENGINE = Path(__file__).parent / "scene_engine"
 EXTENT = 3.0
 # Names that are HTML, and that change the direction of text.
 NAMES = ["torso <img src=x onerror=alert(1)>", "leg.left", "\u202egel", "מימין"]
@@ -111,8 +112,7 @@ def robots(
     write_robot(folder / "robot.glb", names)
     variables |= {"SCENE_GLB": str(folder / "robot.glb"), "SCENE_NODES": str(len(names))}
     with mock.patch.dict(os.environ, variables):
-        engine = Path(__file__).parent / "scene_engine"
-        training = Trainer(name or unique_name(), None, server=engine, frames=None, num_envs=num_envs)
+        training = Trainer(name or unique_name(), None, server=SCENE_ENGINE, frames=None, num_envs=num_envs)
     try:
         yield training
     finally:

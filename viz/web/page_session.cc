@@ -104,9 +104,9 @@ Json StepOf(const FrameMetadata& metadata) {
 struct PageSession::View {
   int64_t id = 0;
   std::shared_ptr<RunFeed> feed;
-  // Exactly one of these two is shown.
-  std::shared_ptr<void> pictures;
-  std::shared_ptr<SceneWatch> scene;
+  std::shared_ptr<void> pictures;     // nullptr: the scene is shown
+  std::shared_ptr<SceneWatch> scene;  // nullptr: not wanted
+  int64_t scene_due_ns = 0;  // without it until then, pictures are shown
   std::shared_ptr<std::vector<uint32_t>> envs;  // of scene
   ScenePace scene_pace;
   std::string scene_sent;                         // SceneText
@@ -130,13 +130,22 @@ struct PageSession::View {
   SeriesCursor step_rates;
   SeriesCursor episode_lengths;
 
-  // The browser then gets all of the others.
-  void RestartSeries() {
+  void Choose(int64_t now_ns) {
+    const bool in_scene =
+        scene != nullptr && (scene->model() != 0 || now_ns < scene_due_ns);
+    if (in_scene == (pictures == nullptr)) return;
+    pictures = in_scene ? nullptr : feed->WatchPictures();
+    // The browser then gets all of the others.
     rewards = returns = step_rates = episode_lengths = SeriesCursor();
+  }
+  // nullptr: pictures are shown.
+  const SceneWatch* shown_scene() const {
+    return pictures == nullptr ? scene.get() : nullptr;
   }
   // Of what is shown.
   const Freshness& freshness() const {
-    return scene != nullptr ? scene->freshness() : feed->watch().freshness();
+    return shown_scene() != nullptr ? scene->freshness()
+                                    : feed->watch().freshness();
   }
   // How long before the tape's end at the freeze.
   int64_t BeforeMs(int64_t at_ns) const {
@@ -145,8 +154,8 @@ struct PageSession::View {
   }
   // Calls `use` with the tape, and with what of it is to be sent.
   auto WithTape(const auto& use) {
-    return scene != nullptr ? use(scene->tape(), &sought_poses)
-                            : use(feed->tape(), &sought);
+    return shown_scene() != nullptr ? use(scene->tape(), &sought_poses)
+                                    : use(feed->tape(), &sought);
   }
 };
 
@@ -243,19 +252,18 @@ bool PageSession::ReceiveForView(const std::string& what, MessageFields* fields,
     if (view.scene == nullptr) {
       view.scene = model_->Scene(view.feed.get());
       view.envs = view.scene->Join();
-      view.pictures.reset();
+      view.scene_due_ns = now_ns + kSecond;
       view.scene_sent.clear();
       view.scene_pace = {};
-      view.RestartSeries();
     }
     *view.envs = fields->IntegersIfThere("envs", kMostSceneEnvs);
     view.poses_sent = 0;
     view.next_numbers_ns = 0;
+    view.Choose(now_ns);
   } else if (what == "unscene") {
     view.envs.reset();
     view.scene.reset();
-    view.pictures = view.feed->WatchPictures();
-    view.RestartSeries();
+    view.Choose(now_ns);
   } else if (what == "posed") {
     view.scene_pace.Posed(
         static_cast<uint64_t>(fields->Integer("sent", 1, kMaxMetadataInteger)));
@@ -391,6 +399,7 @@ std::optional<std::string> PageSession::NextText(int64_t now_ns) {
     return absl::StrCat(R"({"is":"runs","runs":)", runs, "}");
   }
   for (auto& [id, view] : views_) {
+    view->Choose(now_ns);
     if (std::optional<std::string> text = SceneText(view.get())) return text;
     if (now_ns >= view->next_numbers_ns) return NumbersOf(view.get(), now_ns);
   }
@@ -465,7 +474,7 @@ std::string PageSession::EventsText() {
 std::string PageSession::NumbersOf(View* view, int64_t now_ns) {
   view->next_numbers_ns = now_ns + kNumbersNs;
   const FrameWatch& watch = view->feed->watch();
-  const SceneWatch* const scene = view->scene.get();
+  const SceneWatch* const scene = view->shown_scene();
   const bool is_empty =
       scene == nullptr ? watch.frame().number == 0 : scene->newest() == nullptr;
   const Frame& frame = watch.frame();
@@ -540,7 +549,7 @@ std::optional<std::string> PageSession::SceneText(View* view) {
 
 std::optional<std::string> PageSession::NextPoses() {
   for (auto& [id, view] : views_) {
-    if (view->scene == nullptr) continue;
+    if (view->shown_scene() == nullptr) continue;
     std::shared_ptr<const KeptPoses> poses =
         std::exchange(view->sought_poses, nullptr);
     const bool is_past = poses != nullptr;

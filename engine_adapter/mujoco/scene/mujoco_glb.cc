@@ -122,8 +122,7 @@ class Writer {
     if (is_new) {
       const Shape shape = make();
       if (shape.indices.empty()) return -1;
-      entry->second =
-          glb_.AddGeometry(cube_mapped ? CubeMapped(shape) : shape);
+      entry->second = glb_.AddGeometry(cube_mapped ? CubeMapped(shape) : shape);
     }
     return entry->second;
   }
@@ -173,8 +172,8 @@ class Writer {
     std::array<float, 2> half;
     std::array<float, 2> repeats = {1, 1};
     for (size_t axis = 0; axis < 2; ++axis) {
-      const mjtNum size = model_.geom_size[mjtSize{3} * geom +
-                                           static_cast<mjtSize>(axis)];
+      const mjtNum size =
+          model_.geom_size[mjtSize{3} * geom + static_cast<mjtSize>(axis)];
       const bool is_infinite = size <= 0;
       half[axis] = static_cast<float>(
           is_infinite ? kPlaneExtents * model_.stat.extent : size);
@@ -232,10 +231,9 @@ class Writer {
   }
 
   absl::Status AddSkin(int skin) {
-    TANDEM_ASSIGN_OR_RETURN(
-        GlbMaterial material,
-        MaterialOf(model_.skin_matid[skin],
-                   model_.skin_rgba + mjtSize{4} * skin));
+    TANDEM_ASSIGN_OR_RETURN(GlbMaterial material,
+                            MaterialOf(model_.skin_matid[skin],
+                                       model_.skin_rgba + mjtSize{4} * skin));
     material.two_sided = true;
     const mjtSize first = model_.skin_vertadr[skin];
     const size_t vertices = Count(model_.skin_vertnum[skin]);
@@ -249,8 +247,7 @@ class Writer {
     }
     const int* const face =
         model_.skin_face + 3 * mjtSize{model_.skin_faceadr[skin]};
-    shape.indices.assign(face,
-                         face + 3 * Count(model_.skin_facenum[skin]));
+    shape.indices.assign(face, face + 3 * Count(model_.skin_facenum[skin]));
     if (shape.indices.empty()) return absl::OkStatus();
     SmoothNormals(&shape);
     std::vector<float> inverse_binds;
@@ -341,10 +338,10 @@ class Writer {
   void AddCamera(int camera) {
     if (model_.cam_mode[camera] != mjCAMLIGHT_FIXED) return;
     const mjtNum extent = model_.stat.extent;
-    const int lens = glb_.AddCamera(
-        static_cast<float>(model_.cam_fovy[camera] * mjPI / 180),
-        static_cast<float>(extent) * model_.vis.map.znear,
-        static_cast<float>(extent) * model_.vis.map.zfar);
+    const int lens =
+        glb_.AddCamera(static_cast<float>(model_.cam_fovy[camera] * mjPI / 180),
+                       static_cast<float>(extent) * model_.vis.map.znear,
+                       static_cast<float>(extent) * model_.vis.map.zfar);
     glb_.AddNode(nodes_[Count(model_.cam_bodyid[camera])],
                  {.name = NameOf(model_, mjOBJ_CAMERA, "camera", camera),
                   .position = Three(model_.cam_pos + mjtSize{3} * camera),
@@ -403,12 +400,11 @@ class Writer {
       }
       bytes = rgb;
     }
-    TANDEM_ASSIGN_OR_RETURN(
-        const std::vector<uint8_t> png,
-        EncodePng({.pixels = bytes,
-                   .width = width,
-                   .height = height,
-                   .channels = channels == 4 ? 4U : 3U}));
+    TANDEM_ASSIGN_OR_RETURN(const std::vector<uint8_t> png,
+                            EncodePng({.pixels = bytes,
+                                       .width = width,
+                                       .height = height,
+                                       .channels = channels == 4 ? 4U : 3U}));
     written = glb_.AddTexture(png);
     return written;
   }
@@ -446,23 +442,22 @@ uint64_t DrawnVersion(const mjModel& model) {
     return absl::string_view(reinterpret_cast<const char*>(first),
                              sizeof(*first) * static_cast<size_t>(count));
   };
-  return absl::HashOf(
-      bytes(model.geom_size, 3 * model.ngeom),
-      bytes(model.geom_pos, 3 * model.ngeom),
-      bytes(model.geom_quat, 4 * model.ngeom),
-      bytes(model.geom_rgba, 4 * model.ngeom),
-      bytes(model.geom_matid, model.ngeom),
-      bytes(model.geom_group, model.ngeom),
-      bytes(model.mat_rgba, 4 * model.nmat),
-      bytes(model.skin_rgba, 4 * model.nskin),
-      bytes(model.hfield_size, 4 * model.nhfield),
-      bytes(model.hfield_data, model.nhfielddata),
-      bytes(model.light_pos, 3 * model.nlight),
-      bytes(model.light_dir, 3 * model.nlight),
-      bytes(model.light_diffuse, 3 * model.nlight),
-      bytes(model.light_active, model.nlight),
-      bytes(model.cam_pos, 3 * model.ncam),
-      bytes(model.cam_quat, 4 * model.ncam));
+  return absl::HashOf(bytes(model.geom_size, 3 * model.ngeom),
+                      bytes(model.geom_pos, 3 * model.ngeom),
+                      bytes(model.geom_quat, 4 * model.ngeom),
+                      bytes(model.geom_rgba, 4 * model.ngeom),
+                      bytes(model.geom_matid, model.ngeom),
+                      bytes(model.geom_group, model.ngeom),
+                      bytes(model.mat_rgba, 4 * model.nmat),
+                      bytes(model.skin_rgba, 4 * model.nskin),
+                      bytes(model.hfield_size, 4 * model.nhfield),
+                      bytes(model.hfield_data, model.nhfielddata),
+                      bytes(model.light_pos, 3 * model.nlight),
+                      bytes(model.light_dir, 3 * model.nlight),
+                      bytes(model.light_diffuse, 3 * model.nlight),
+                      bytes(model.light_active, model.nlight),
+                      bytes(model.cam_pos, 3 * model.ncam),
+                      bytes(model.cam_quat, 4 * model.ncam));
 }
 
 }  // namespace tandem

@@ -95,12 +95,12 @@ TEST_P(MujocoSceneModels, EachNodeIsWhereTheEngineHasItsEntity) {
       }
       const rpc::Vec3& at = *entity.transform->position;
       const rpc::Quat& turn = *entity.transform->rotation;
-      ExpectNear(glb.World(node, /*scaled=*/false),
-                 world * Placed({double{at.x()}, double{at.y()},
-                                 double{at.z()}},
-                                {double{turn.x()}, double{turn.y()},
-                                 double{turn.z()}, double{turn.w()}}),
-                 extent, entity.name);
+      ExpectNear(
+          glb.World(node, /*scaled=*/false),
+          world * Placed({double{at.x()}, double{at.y()}, double{at.z()}},
+                         {double{turn.x()}, double{turn.y()}, double{turn.z()},
+                          double{turn.w()}}),
+          extent, entity.name);
       ++compared;
     }
   }
@@ -138,8 +138,8 @@ class Parts : public testing::Test {
     return glb_.model().meshes[mesh].primitives[0];
   }
   const tinygltf::Material& MaterialOf(const std::string& name) {
-    return glb_.model().materials[static_cast<size_t>(
-        PrimitiveOf(name).material)];
+    return glb_.model()
+        .materials[static_cast<size_t>(PrimitiveOf(name).material)];
   }
 
   Shown shown_{kParts};

@@ -82,10 +82,8 @@ const tinygltf::Value& GlbReader::Extras(int node) const {
 }
 
 int GlbReader::Find(const std::string& name) const {
-  const auto found = std::ranges::find(model_.nodes, name,
-                                       [](const auto& node) {
-                                         return node.name;
-                                       });
+  const auto found = std::ranges::find(
+      model_.nodes, name, [](const auto& node) { return node.name; });
   EXPECT_NE(found, model_.nodes.end()) << name;
   return static_cast<int>(found - model_.nodes.begin());
 }
