@@ -85,7 +85,7 @@ def test_an_engine_without_a_scene_is_shown_by_images(page: Page) -> None:
     trainer = Trainer(unique_name(), None, server=SCENE_ENGINE, frames=None)
     try:
         page.run_button(trainer.name).click()
-        wait_for(lambda: "scene" in page.text(".scene-note"), "the reason")
+        wait_for(lambda: "WatchScene" in page.text(".scene-note"), "the reason")
         assert page.all("canvas.scene") == []
         page.save("scene-none")
     finally:
