@@ -155,13 +155,13 @@ return [...found.after.rows].flatMap(([env, row]) => {
     copy.root.position.toArray().forEach((way, i) => { elements[12 + i] -= way; });
     return elements;
   });
-  return [{ env, step: row.step, matrices }];
+  return [{ env, step: row.step, time: row.time, matrices }];
 });
 """
 
 
 def shown_poses(page: Page) -> list[dict[str, Any]] | None:
-    """Returns env, step and world matrices, without the place in the grid; None: they are between two snapshots."""
+    """Returns env, step, time and world matrices, without the place in the grid; None: they are between two snapshots."""
     found: list[dict[str, Any]] | None = page.driver.execute_script(_SHOWN)
     return found
 

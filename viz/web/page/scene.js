@@ -41,7 +41,8 @@ export class SceneView {
     this.model = new Group();
     /** @type {import("./three.js").Object3D[]} of the model */
     this.moving = [];
-    this.extent = 1;
+    this.extent = 1; // of the model
+    this.size = 1; // of what moves
     this.center = new Vector3();
     this.followed = -1; // the index of the robot's root in `moving`
     /** @type {Map<number, {root: import("./three.js").Object3D, nodes: import("./three.js").Object3D[]}>} by environment */
@@ -175,12 +176,20 @@ export class SceneView {
     return place.sub(copy.root.position);
   }
 
+  /** Finds out how large a robot is, with everything that moves. */
+  measure() {
+    const box = new Box3();
+    for (const node of this.copies.get(this.focus)?.nodes ?? []) box.expandByObject(node);
+    this.size = box.isEmpty() ? this.extent : Math.max(box.getSize(new Vector3()).length(), this.extent / 100);
+  }
+
   /** Puts each environment into its cell; robots that are followed stay in the middle of theirs. */
   place() {
     const columns = Math.max(1, Math.ceil(Math.sqrt(this.copies.size)));
     const focus = [...this.copies.keys()].indexOf(this.focus);
     const at = this.followedPlace(this.focus);
-    const spacing = 1.5 * this.extent;
+    if (this.goesHome) this.measure();
+    const spacing = 1.3 * this.size;
     [...this.copies].forEach(([env, { root }], index) => {
       const own = this.follows && at && env !== this.focus ? this.followedPlace(env) : null;
       const right = ((index % columns) - (focus % columns)) * spacing;
@@ -192,7 +201,7 @@ export class SceneView {
       const rows = Math.ceil(this.copies.size / columns);
       const middle = new Vector3((columns - 1) / 2 - (focus % columns), 0, (rows - 1) / 2 - Math.floor(focus / columns));
       target.copy(middle).multiplyScalar(spacing).add(at ?? this.center);
-      this.camera.position.copy(HOME).multiplyScalar(this.extent * (0.4 + 1.5 * columns)).add(target);
+      this.camera.position.copy(HOME).multiplyScalar(this.size * (0.2 + 1.3 * columns)).add(target);
       this.goesHome = !at && this.followed >= 0;
     } else if (at && this.followedAt) {
       const by = at.clone().sub(this.followedAt);

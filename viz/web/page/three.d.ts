@@ -12,7 +12,7 @@ export class Vector3 {
 export class Quaternion { fromArray(a: ArrayLike<number>, at?: number): this; }
 export class Matrix4 { elements: number[]; }
 export class Spherical { radius: number; phi: number; theta: number; setFromVector3(v: Vector3): this; }
-export class Box3 { setFromObject(o: Object3D): this; getCenter(v: Vector3): Vector3; getSize(v: Vector3): Vector3; isEmpty(): boolean; }
+export class Box3 { setFromObject(o: Object3D): this; expandByObject(o: Object3D): this; getCenter(v: Vector3): Vector3; getSize(v: Vector3): Vector3; isEmpty(): boolean; }
 export class Object3D {
   children: Object3D[]; parent: Object3D | null; position: Vector3; quaternion: Quaternion; matrixWorld: Matrix4; visible: boolean;
   frustumCulled: boolean; userData: Record<string, any>; isLight?: boolean; isMesh?: boolean; isSkinnedMesh?: boolean;
