@@ -96,6 +96,7 @@ absl::Status ProbeMethods(EngineUnderTest* engine) {
                          service->methods.end());
   }
   Set(Capability::kCamera, facts.Serves(rpc::MethodId::GetCameraFrame));
+  Set(Capability::kScene, facts.Serves(rpc::MethodId::WatchScene));
   Set(Capability::kStreams, !facts.NumberStreams().empty());
   Set(Capability::kOwnMethods, facts.Serves(rpc::MethodId::CallOwn));
   Set(Capability::kContracts, false);
@@ -119,7 +120,7 @@ std::vector<rpc::MethodId> EngineFacts::NumberStreams() const {
   std::vector<rpc::MethodId> streams;
   std::ranges::copy_if(
       methods, std::back_inserter(streams), [](rpc::MethodId method) {
-        return IsStream(method) &&
+        return IsStream(method) && method != rpc::MethodId::WatchScene &&
                PayloadsOf(method).answer != rpc::Payload::ImageFrame;
       });
   return streams;

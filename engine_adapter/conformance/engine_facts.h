@@ -32,6 +32,7 @@ enum class Capability : uint8_t {
   kImages,
   kCamera,
   kContracts,
+  kScene,
   kStreams,
   kOwnMethods,
   kGpu,
@@ -46,6 +47,7 @@ inline constexpr std::array kCapabilityNames = {
     "images beside its observations",
     "a camera (GetCameraFrame)",
     "contracts (ResetAgent)",
+    "a live scene (WatchScene)",
     "streams of numbers",
     "methods of its own",
     "arrays on a GPU"};

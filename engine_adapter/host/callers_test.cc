@@ -90,7 +90,7 @@ class CallersTest : public testing::Test {
   void SetUp() override {
     alarm(60);  // a hang is a failure
     callers_.emplace(
-        RpcConfig(), &engine_, &simulation_, side_.get(),
+        RpcConfig(), &engine_, &simulation_, side_.get(), /*scene=*/nullptr,
         [this](absl::string_view line) { absl::StrAppend(&log_, line, "\n"); });
     ASSERT_TRUE(side_->Open().ok());
   }

@@ -418,7 +418,8 @@ absl::StatusOr<rpc::GetServicesResponseT> RpcHost::GetServices(
     for (const Method& each : methods_) {
       if (each.service != service || !dispatcher_.Serves(each.id)) continue;
       info->methods.push_back(each.id);
-      if (IsStream(each.id)) {
+      // WatchScene has no rate of its own: it has an item after each change.
+      if (IsStream(each.id) && each.id != rpc::MethodId::WatchScene) {
         info->max_hz = config_[service].stream_hz;
         info->max_fps = static_cast<uint32_t>(std::ceil(info->max_hz));
       }

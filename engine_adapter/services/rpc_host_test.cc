@@ -42,10 +42,13 @@ class RpcHostTest : public testing::Test {
   void Start(std::unique_ptr<Engine> engine, const RpcConfig& config) {
     Engine* const raw = engine.get();
     stepped_.emplace(std::move(engine));
+    scene_.emplace(raw->scene(), raw->schema().num_envs, /*has_rewards=*/true,
+                   LiveScene::Links());
     host_.emplace(config, raw, &*stepped_,
                   RpcHost::Links{.wake = [] {},
                                  .client_text = [this] { return client_; },
-                                 .switched = [this] { ++switched_; }});
+                                 .switched = [this] { ++switched_; },
+                                 .live_scene = &*scene_});
     host_->Start(kClientCaller, EnvelopeReader(to_engine_.Reader(), {}),
                  EnvelopeWriter(to_client_.Writer()));
   }
@@ -90,6 +93,7 @@ class RpcHostTest : public testing::Test {
   std::string client_;
   int switched_ = 0;
   std::optional<SteppedEngine> stepped_;
+  std::optional<LiveScene> scene_;
   std::optional<RpcHost> host_;
 };
 
