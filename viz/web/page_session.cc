@@ -4,15 +4,10 @@
 
 #include <algorithm>
 #include <array>
-#include <bit>
-#include <cmath>
-#include <cstring>
 #include <nlohmann/json.hpp>
 #include <set>
-#include <span>
 #include <utility>
 
-#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/printable.h"
@@ -20,11 +15,9 @@
 #include "viz/core/async_daemon_client.h"
 #include "viz/core/daemon_client.h"
 #include "viz/core/freshness.h"
-#include "viz/core/scene_watch.h"
 #include "viz/web/json_text.h"
 #include "viz/web/message_fields.h"
-#include "viz/web/page_files.h"
-#include "viz/web/scene_pace.h"
+#include "viz/web/page_view.h"
 
 namespace tandem {
 namespace {
@@ -43,31 +36,6 @@ std::string HostName() {
   std::array<char, 256> name = {};
   if (gethostname(name.data(), name.size() - 1) != 0) return "";
   return Printable(name.data());
-}
-
-std::string Binary(const Json& head, std::span<const uint8_t> content) {
-  static_assert(std::endian::native == std::endian::little);
-  const std::string text = TextOfJson(head);
-  const auto bytes = static_cast<uint32_t>(text.size());
-  std::string message(sizeof(bytes), '\0');
-  std::memcpy(message.data(), &bytes, sizeof(bytes));
-  absl::StrAppend(&message, text);
-  message.append(reinterpret_cast<const char*>(content.data()), content.size());
-  return message;
-}
-
-// Returns the rows of these environments; {}: all.
-std::vector<uint8_t> RowsOf(const PoseSnapshot& snapshot,
-                            const std::vector<uint32_t>& envs) {
-  std::vector<uint8_t> rows;
-  for (uint32_t i = 0; i < snapshot.rows(); ++i) {
-    if (!envs.empty() && !absl::c_linear_search(envs, snapshot.row(i).env)) {
-      continue;
-    }
-    const auto* const row = reinterpret_cast<const uint8_t*>(&snapshot.row(i));
-    rows.insert(rows.end(), row, row + SceneRowBytes(snapshot.nodes()));
-  }
-  return rows;
 }
 
 // Reads an action; each has fields of its own.
@@ -95,69 +63,7 @@ PageAction ActionOf(MessageFields* fields) {
   return UnknownAction{what};
 }
 
-Json StepOf(const FrameMetadata& metadata) {
-  return metadata.step.has_value() ? Json(*metadata.step) : Json(nullptr);
-}
-
 }  // namespace
-
-struct PageSession::View {
-  int64_t id = 0;
-  std::shared_ptr<RunFeed> feed;
-  std::shared_ptr<void> pictures;     // nullptr: the scene is shown
-  std::shared_ptr<SceneWatch> scene;  // nullptr: not wanted
-  int64_t scene_due_ns = 0;  // without it until then, pictures are shown
-  std::shared_ptr<std::vector<uint32_t>> envs;  // of scene
-  ScenePace scene_pace;
-  std::string scene_sent;                         // SceneText
-  uint64_t poses_sent = 0;                        // KeptPoses::number
-  std::shared_ptr<const KeptPoses> sought_poses;  // to be sent
-  uint32_t width = 0;
-  PicturePace pace;
-  Playback playback;
-  // The tape's end at the freeze, to which the browser's times refer: the tape
-  // goes on. nullopt: live.
-  std::optional<int64_t> frozen_end_ns;
-  uint64_t seen_frames = 0;  // of the feed, sent or skipped
-  bool has_news = false;     // a frame that was not sent yet
-  // The time of the newest picture, if its quality was not the best.
-  std::optional<int64_t> coarse_since_ns;
-  std::shared_ptr<const KeptFrame> sought;  // to be sent
-  bool snapshot_wanted = false;
-  int64_t next_numbers_ns = 0;
-  SeriesCursor rewards;
-  SeriesCursor returns;
-  SeriesCursor step_rates;
-  SeriesCursor episode_lengths;
-
-  void Choose(int64_t now_ns) {
-    const bool in_scene =
-        scene != nullptr && (scene->model() != 0 || now_ns < scene_due_ns);
-    if (in_scene == (pictures == nullptr)) return;
-    pictures = in_scene ? nullptr : feed->WatchPictures();
-    // The browser then gets all of the others.
-    rewards = returns = step_rates = episode_lengths = SeriesCursor();
-  }
-  // nullptr: pictures are shown.
-  const SceneWatch* shown_scene() const {
-    return pictures == nullptr ? scene.get() : nullptr;
-  }
-  // Of what is shown.
-  const Freshness& freshness() const {
-    return shown_scene() != nullptr ? scene->freshness()
-                                    : feed->watch().freshness();
-  }
-  // How long before the tape's end at the freeze.
-  int64_t BeforeMs(int64_t at_ns) const {
-    return std::max<int64_t>(0, frozen_end_ns.value_or(at_ns) - at_ns) /
-           kNsPerMs;
-  }
-  // Calls `use` with the tape, and with what of it is to be sent.
-  auto WithTape(const auto& use) {
-    return shown_scene() != nullptr ? use(scene->tape(), &sought_poses)
-                                    : use(feed->tape(), &sought);
-  }
-};
 
 PageSession::PageSession(PageModel* page_model) : model_(page_model) {}
 
@@ -243,7 +149,7 @@ bool PageSession::ReceiveForView(const std::string& what, MessageFields* fields,
   const auto found = views_.find(id);
   // A message may cross the end of its view.
   if (found == views_.end()) return true;
-  View& view = *found->second;
+  PageView& view = *found->second;
   if (what == "unwatch") {
     views_.erase(found);
   } else if (what == "size") {
@@ -314,7 +220,7 @@ bool PageSession::Watch(int64_t id, const std::string& run, uint32_t width) {
                                 "others")}}));
     return true;
   }
-  auto view = std::make_unique<View>();
+  auto view = std::make_unique<PageView>();
   view->id = id;
   view->width = width;
   view->has_news = feed->watch().frame().number > 0;
@@ -400,8 +306,11 @@ std::optional<std::string> PageSession::NextText(int64_t now_ns) {
   }
   for (auto& [id, view] : views_) {
     view->Choose(now_ns);
-    if (std::optional<std::string> text = SceneText(view.get())) return text;
-    if (now_ns >= view->next_numbers_ns) return NumbersOf(view.get(), now_ns);
+    if (std::optional<std::string> text = view->SceneText()) return text;
+    if (now_ns >= view->next_numbers_ns) {
+      view->next_numbers_ns = now_ns + kNumbersNs;
+      return view->NumbersText(now_ns, model_->RecordsScene(view->feed->run()));
+    }
   }
   if (!panel_.empty() && now_ns >= next_panel_ns_) {
     next_panel_ns_ = now_ns + kNumbersNs;
@@ -471,106 +380,10 @@ std::string PageSession::EventsText() {
          {"episode length", episode_lengths_.Next(events.lengths)}}}});
 }
 
-std::string PageSession::NumbersOf(View* view, int64_t now_ns) {
-  view->next_numbers_ns = now_ns + kNumbersNs;
-  const FrameWatch& watch = view->feed->watch();
-  const SceneWatch* const scene = view->shown_scene();
-  const bool is_empty =
-      scene == nullptr ? watch.frame().number == 0 : scene->newest() == nullptr;
-  const Frame& frame = watch.frame();
-  const FrameMetrics& metrics =
-      scene == nullptr ? frame.metrics : scene->metrics();
-  const RunHistories& histories =
-      scene == nullptr ? watch.histories() : scene->histories();
-  const auto of_frame = [&](double value) {
-    return is_empty ? Json() : NumberOrNull(value);
-  };
-  Json json = {
-      {"is", "view"},
-      {"view", view->id},
-      {"state", std::string(FreshnessName(view->freshness().StateAt(now_ns)))},
-      {"reason", scene == nullptr ? watch.reason() : scene->reason()},
-      {"frozen", view->playback.frozen()},
-      {"age", is_empty
-                  ? Json()
-                  : Json(view->playback.AgeTextAt(now_ns, view->freshness()))},
-      {"fps",
-       NumberOrNull(
-           std::round((scene == nullptr ? watch.FramesPerSecondAt(now_ns)
-                                        : scene->SnapshotsPerSecondAt(now_ns)) *
-                      10) /
-           10)},
-      {"dropped", watch.dropped()},
-      {"episodes", nullptr},
-      {"step", StepOf(watch.metadata())},
-      {"error", watch.metadata().error.empty() ? view->feed->error()
-                                               : watch.metadata().error},
-      {"recording", view->feed->recorder() != nullptr ||
-                        model_->RecordsScene(view->feed->run())},
-      {"tape_ms", view->WithTape([](const auto& tape, auto) {
-         return (tape.end_ns() - tape.begin_ns()) / kNsPerMs;
-       })},
-      {"level", view->pace.level()},
-      {"width", frame.width},
-      {"height", frame.height},
-      {"reward", of_frame(metrics.last_reward)},
-      {"return", of_frame(metrics.rolling_return)},
-      {"step_rate", of_frame(metrics.step_rate_hz)},
-      {"series",
-       {{"reward", view->rewards.Next(histories.rewards)},
-        {"return", view->returns.Next(histories.returns)},
-        {"step rate", view->step_rates.Next(histories.step_rates)},
-        {"episode length",
-         view->episode_lengths.Next(histories.episode_lengths)}}}};
-  if (const std::optional<int64_t> episodes = watch.episodes()) {
-    json["episodes"] = *episodes;
-  }
-  if (const std::optional<int64_t> trip = view->pace.round_trip_ns()) {
-    json["round_trip_ms"] = *trip / kNsPerMs;
-  }
-  return TextOfJson(json);
-}
-
-std::optional<std::string> PageSession::SceneText(View* view) {
-  if (view->scene == nullptr) return std::nullopt;
-  const SceneWatch& scene = *view->scene;
-  std::string text = TextOfJson(
-      {{"is", "scene"},
-       {"view", view->id},
-       {"state", std::string(scene.StateName())},
-       {"reason", PrintableLines(scene.reason())},
-       {"glb", absl::StrCat(kScenePath, scene.model(), kSceneEnding)},
-       {"nodes", scene.header().nodes},
-       {"num_envs", scene.header().num_envs}});
-  if (text == view->scene_sent) return std::nullopt;
-  view->scene_sent = text;
-  return text;
-}
-
 std::optional<std::string> PageSession::NextPoses() {
   for (auto& [id, view] : views_) {
-    if (view->shown_scene() == nullptr) continue;
-    std::shared_ptr<const KeptPoses> poses =
-        std::exchange(view->sought_poses, nullptr);
-    const bool is_past = poses != nullptr;
-    if (!is_past) {
-      poses = view->scene->newest();
-      if (poses == nullptr || poses->number <= view->poses_sent ||
-          view->playback.frozen() || !view->scene_pace.MaySend()) {
-        continue;
-      }
-      view->poses_sent = poses->number;
-      view->scene_pace.Sent(++sent_);
-    }
-    const SnapshotHead& snapshot = poses->snapshot.head();
-    Json head = {
-        {"view", id},
-        {"sent", is_past ? 0 : sent_},
-        {"poses", true},
-        {"exchange", snapshot.exchange},
-        {"time_ms", static_cast<double>(snapshot.monotonic_ns) * 1e-6}};
-    if (is_past) head["before_ms"] = view->BeforeMs(poses->at_ns);
-    return Binary(head, RowsOf(poses->snapshot, *view->envs));
+    std::optional<std::string> message = view->NextPoses(&sent_);
+    if (message.has_value()) return message;
   }
   return std::nullopt;
 }
@@ -589,7 +402,7 @@ std::optional<std::string> PageSession::NextPicture(int64_t now_ns) {
                        {"rows", kept->metadata.grid.rows},
                        {"columns", kept->metadata.grid.columns},
                        {"before_ms", view->BeforeMs(kept->at_ns)}};
-    return Binary(head, kept->picture.file);
+    return BinaryMessage(head, kept->picture.file);
   }
   for (auto& [id, view] : views_) {
     if (!std::exchange(view->snapshot_wanted, false)) continue;
@@ -599,13 +412,13 @@ std::optional<std::string> PageSession::NextPicture(int64_t now_ns) {
                        {"sent", 0},
                        {"png", true},
                        {"step", StepOf(view->feed->watch().metadata())}};
-    return Binary(head, picture->file);
+    return BinaryMessage(head, picture->file);
   }
   // Begins behind the view that got the picture before.
   auto at = views_.upper_bound(last_view_);
   for (size_t i = 0; i < views_.size(); ++i, ++at) {
     if (at == views_.end()) at = views_.begin();
-    View& view = *at->second;
+    PageView& view = *at->second;
     // A still image is sent once more, in the best quality.
     const bool sharpens = !view.has_news && view.pace.IsIdle() &&
                           view.coarse_since_ns.has_value() &&
@@ -628,7 +441,7 @@ std::optional<std::string> PageSession::NextPicture(int64_t now_ns) {
         {"width", picture->width},    {"height", picture->height},
         {"step", StepOf(metadata)},   {"tiles", metadata.tiles},
         {"rows", metadata.grid.rows}, {"columns", metadata.grid.columns}};
-    return Binary(head, picture->file);
+    return BinaryMessage(head, picture->file);
   }
   return std::nullopt;
 }

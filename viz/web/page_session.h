@@ -64,15 +64,13 @@
 #include <vector>
 
 #include "absl/strings/string_view.h"
-#include "viz/core/playback.h"
 #include "viz/web/page_model.h"
-#include "viz/web/picture_pace.h"
-#include "viz/web/run_feed.h"
 #include "viz/web/series_cursor.h"
 
 namespace tandem {
 
 class MessageFields;
+struct PageView;
 
 struct PageMessage {
   bool binary = false;
@@ -101,7 +99,6 @@ class PageSession {
   std::optional<PageMessage> Next(int64_t now_ns);
 
  private:
-  struct View;
   struct Waiting {
     int64_t id = 0;
     std::shared_ptr<Pending> result;
@@ -117,16 +114,13 @@ class PageSession {
   std::optional<std::string> NextPoses();
   std::optional<std::string> NextPicture(int64_t now_ns);
   // nullopt: nothing is new.
-  std::optional<std::string> SceneText(View* view);
-  std::string NumbersOf(View* view, int64_t now_ns);
-  // nullopt: nothing is new.
   std::optional<std::string> DaemonText(int64_t now_ns);
   std::string EventsText();
 
   PageModel* const model_;
   std::optional<int64_t> hello_ns_;  // when it was sent
   std::optional<int64_t> line_ns_;   // the round trip of hello
-  std::map<int64_t, std::unique_ptr<View>> views_;
+  std::map<int64_t, std::unique_ptr<PageView>> views_;
   int64_t last_view_ = 0;  // that got a picture, so that each gets its turn
   uint64_t sent_ = 0;      // pictures and snapshots
   std::deque<std::string> replies_;

@@ -39,7 +39,7 @@ class RunFeed {
   // are watched or recorded; also records the tape, and the recording.
   bool Poll(int64_t now_ns);
 
-  // The pictures are polled as long as someone has the result.
+  // The pictures are polled as long as the caller has the result.
   std::shared_ptr<void> WatchPictures();
   // Returns the run's scene, the same for all; `thread` as SceneWatch's.
   std::shared_ptr<SceneWatch> Scene(WorkThread* thread);
