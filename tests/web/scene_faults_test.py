@@ -17,6 +17,7 @@ from tests.web.scene_samples import (
     SCENE_ENGINE,
     assert_as_the_engine,
     freeze,
+    open_run_in_3d,
     open_scene,
     robots,
     shown_poses,
@@ -72,7 +73,8 @@ def test_images_are_shown_without_webgl(page: Page) -> None:
     wait_for(lambda: page.text("#link") == "connected", "a connected page")
     trainer = Trainer(unique_name())
     try:
-        page.open_run(trainer.name)
+        open_run_in_3d(page, trainer.name)
+        wait_for(lambda: page.all("article .picture:not([hidden])"), "an image")
         assert "This browser has no WebGL: images" in page.text("article")
         assert page.all("canvas.scene") == []
     finally:
@@ -84,7 +86,7 @@ def test_an_engine_without_a_scene_is_shown_by_images(page: Page) -> None:
     """And a sentence says why."""
     trainer = Trainer(unique_name(), None, server=SCENE_ENGINE, frames=None)
     try:
-        page.run_button(trainer.name).click()
+        open_run_in_3d(page, trainer.name)
         wait_for(lambda: "WatchScene" in page.text(".scene-note"), "the reason")
         assert page.all("canvas.scene") == []
         page.save("scene-none")

@@ -20,7 +20,7 @@ import tandem
 from tandem.testing.engines import nothing_left_behind, unique_name, watchdog  # noqa: F401, the fixtures
 from tests.web.browser_fixture import browser_fixture, page_fixture, view_fixture  # noqa: F401, fixtures
 from tests.web.page_fixture import DEADLINE_SECS, Page, wait_for
-from tests.web.scene_samples import shown_poses, world_poses
+from tests.web.scene_samples import open_run_in_3d, shown_poses, world_poses
 
 _ROOT = Path(__file__).parents[2]
 _ASSETS = Path(gymnasium.envs.mujoco.__file__).parent / "assets"
@@ -103,7 +103,7 @@ def test_the_page_shows_what_mujoco_computes_and_draws(page: Page, name: str) ->
     ):
         rng = np.random.default_rng(0)
         client.reset(seed=0)
-        page.run_button(engine.name).click()
+        open_run_in_3d(page, engine.name)
         looks = 0
 
         def newest() -> list[dict[str, Any]] | None:

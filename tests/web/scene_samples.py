@@ -166,9 +166,15 @@ def shown_poses(page: Page) -> list[dict[str, Any]] | None:
     return found
 
 
+def open_run_in_3d(page: Page, name: str) -> None:
+    """Opens a run as a browser does in which no person has chosen images."""
+    page.driver.execute_script("localStorage.removeItem('dimension')")
+    page.run_button(name).click()
+
+
 def open_scene(page: Page, trainer: Trainer) -> None:
     """Opens a run at full size, and waits for its poses."""
-    page.run_button(trainer.name).click()
+    open_run_in_3d(page, trainer.name)
     wait_for(lambda: page.all("canvas.scene"), "a scene")
     page.click("article .open")
     wait_for(lambda: shown_poses(page), "poses")

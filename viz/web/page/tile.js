@@ -14,6 +14,7 @@ const STATES = {
   "fastlane-unavailable": ["NO FRAMES", "bad"],
 };
 const SEEK_MS = 1000;
+const WANTED = "dimension"; // what the person chose last, in this browser
 const DOWNLOAD_MS = 60000; // a browser may ask the user first
 
 export class Tile {
@@ -65,9 +66,9 @@ export class Tile {
     /** @type {SceneLink | null} null: images are wanted, or nothing else can be shown */
     this.link = null;
     this.inScene = false; // its scene is shown
-    this.wantsScene = run.kind === "engine";
+    this.wantsScene = run.kind === "engine" && localStorage.getItem(WANTED) !== "images";
     this.dimension = makeButton("3D", () => this.toggleScene(), {
-      title: "3D or images (D)", "aria-pressed": "false", hidden: !this.wantsScene });
+      title: "3D or images (D)", "aria-pressed": "false", hidden: run.kind !== "engine" });
     this.sceneNote = make("p", { className: "note faint scene-note" });
     this.job = make("p", { className: "note faint", hidden: true }); // of the daemon's run that it belongs to
     /** @type {Record<string, Plot>} */
@@ -110,7 +111,9 @@ export class Tile {
   }
 
   toggleScene() {
-    this.wantsScene = this.run.kind === "engine" && !this.link;
+    if (this.run.kind !== "engine") return;
+    this.wantsScene = !this.link;
+    localStorage.setItem(WANTED, this.wantsScene ? "3D" : "images");
     if (this.wantsScene) this.openScene();
     else this.closeScene("");
   }
