@@ -35,7 +35,7 @@ _WIDTH, _HEIGHT = 640, 480
 
 _PANEL = "const { panel } = document.querySelector('canvas.scene'); "
 
-# Draws everything in white but planes, which are black, as the camera at arguments[1] sees it that looks at arguments[2].
+# Draws everything in white but planes, which are black, as a camera sees it.
 _SILHOUETTE = """
 const [fov, at, target, width, height, done] = arguments;
 (async () => {

@@ -161,7 +161,7 @@ return [...found.after.rows].flatMap(([env, row]) => {
 
 
 def shown_poses(page: Page) -> list[dict[str, Any]] | None:
-    """Returns env, step, time and world matrices, without the place in the grid; None: they are between two snapshots."""
+    """Returns env, step, time, world matrices without the place in the grid; None: they are between two snapshots."""
     found: list[dict[str, Any]] | None = page.driver.execute_script(_SHOWN)
     return found
 
@@ -184,7 +184,8 @@ def assert_as_the_engine(rows: list[dict[str, Any]], envs: set[int]) -> None:
     """Each node's world matrix is that of the engine in this step."""
     assert {row["env"] for row in rows} == envs
     for row in rows:
-        expected = world_poses(poses_at(row["env"], row["step"], len(NAMES)))
+        step = round(row["time"] * 100)  # row["step"] counts from the beginning of the watch
+        expected = world_poses(poses_at(row["env"], step, len(NAMES)))
         assert np.abs(np.array(row["matrices"]) - expected).max() <= 1e-5 * EXTENT, row
 
 

@@ -145,7 +145,7 @@ def test_the_past_is_scrubbed_and_a_recording_has_the_recorded_poses(
 
     newest = freeze(page)
     page.press("\ue012")  # left: a second before
-    past = wait_for(lambda: [row for row in shown_poses(page) or [] if row["step"] != newest[0]["step"]], "the past")
+    past = wait_for(lambda: [row for row in shown_poses(page) or [] if row["time"] != newest[0]["time"]], "the past")
     assert_as_the_engine(past, set(range(6)))
     assert re.search(r"1\.\d s before the newest", page.text("article .bar"))
     page.press("l")
@@ -159,7 +159,7 @@ def test_the_past_is_scrubbed_and_a_recording_has_the_recorded_poses(
     rows = _replayed(page)
     for each in rows:
         assert_as_the_engine(each, set(range(6)))
-    assert len({each[0]["step"] for each in rows}) == _TIMES
+    assert len({each[0]["time"] for each in rows}) == _TIMES
     page.save("replay")
 
     times, tracks = tracks_of(glb.read_bytes())
