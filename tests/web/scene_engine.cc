@@ -4,7 +4,9 @@
 // how many of its nodes move; SCENE_BAD_NODE: one whose poses are not finite.
 // In step `s` of environment `e` node `n` is at (n + s / 100, e, 1), turned by
 // s / 10 radians around z.
+#include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <cstdlib>
 #include <fstream>
 #include <iterator>
@@ -14,7 +16,7 @@
 #include <string>
 #include <vector>
 
-#include "engine_adapter/reference/counter_engine.h"
+#include "engine_adapter/engine.h"
 #include "engine_adapter/scene_source.h"
 #include "engine_adapter/server_main.h"
 
@@ -26,9 +28,39 @@ int NumberOf(const char* variable, int otherwise) {
   return text == nullptr ? otherwise : std::atoi(text);
 }
 
-class FileScene final : public SceneSource {
+class SceneEngine final : public Engine, private SceneSource {
  public:
-  explicit FileScene(uint32_t num_envs) : steps_(num_envs) {}
+  explicit SceneEngine(uint32_t num_envs)
+      : schema_({.task = "SceneFile",
+                 .num_envs = num_envs,
+                 .obs_size = 1,
+                 .act_size = 1}),
+        steps_(num_envs) {}
+
+  const EngineSchema& schema() const override { return schema_; }
+  absl::Status Reset(std::span<const ResetRequest> requests,
+                     const ResetIo& io) override {
+    for (const ResetRequest& request : requests) {
+      steps_[request.env] = 0;
+      io.obs[request.env] = 0;
+    }
+    return absl::OkStatus();
+  }
+  absl::Status Step(std::span<const uint32_t> envs, const StepIo& io) override {
+    for (const uint32_t env : envs) {
+      io.obs[env] = static_cast<float>(++steps_[env]);
+      io.rewards[env] = io.actions[env];
+      io.terminateds[env] = 0;
+      io.truncateds[env] = steps_[env] == kEpisodeSteps ? 1 : 0;
+    }
+    return absl::OkStatus();
+  }
+  SceneSource* scene() override {
+    return std::getenv("SCENE_GLB") == nullptr ? nullptr : this;
+  }
+
+ private:
+  static constexpr uint32_t kEpisodeSteps = 500;
 
   uint64_t Version(uint32_t) override { return 1; }
   Make Describe(uint32_t) override {
@@ -60,39 +92,11 @@ class FileScene final : public SceneSource {
     }
   }
 
-  void Reset(uint32_t env) { steps_[env] = 0; }
-  void Step(uint32_t env) { ++steps_[env]; }
-
- private:
+  const EngineSchema schema_;
   const uint32_t nodes_ = static_cast<uint32_t>(NumberOf("SCENE_NODES", 1));
   const uint32_t bad_node_ =
       static_cast<uint32_t>(NumberOf("SCENE_BAD_NODE", -1));
   std::vector<uint32_t> steps_;  // since the reset
-};
-
-class SceneEngine final : public Engine {
- public:
-  explicit SceneEngine(uint32_t num_envs)
-      : counter_({.num_envs = num_envs, .truncate_after = 500}),
-        scene_(num_envs) {}
-
-  const EngineSchema& schema() const override { return counter_.schema(); }
-  absl::Status Reset(std::span<const ResetRequest> requests,
-                     const ResetIo& io) override {
-    for (const ResetRequest& request : requests) scene_.Reset(request.env);
-    return counter_.Reset(requests, io);
-  }
-  absl::Status Step(std::span<const uint32_t> envs, const StepIo& io) override {
-    for (const uint32_t env : envs) scene_.Step(env);
-    return counter_.Step(envs, io);
-  }
-  SceneSource* scene() override {
-    return std::getenv("SCENE_GLB") == nullptr ? nullptr : &scene_;
-  }
-
- private:
-  CounterEngine counter_;
-  FileScene scene_;
 };
 
 }  // namespace

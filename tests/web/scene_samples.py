@@ -23,7 +23,9 @@ NAMES = ["torso <img src=x onerror=alert(1)>", "leg.left", "\u202egel", "מימ�
 
 def _box(half: tuple[float, float, float]) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32], list[int]]:
     """Returns the corners of a box's faces, their normals, and the indices of its triangles."""
-    corners, normals, indices = [], [], []
+    corners: list[Any] = []
+    normals: list[Any] = []
+    indices: list[int] = []
     for axis in range(3):
         for sign in (-1.0, 1.0):
             normal, right = np.zeros(3), np.zeros(3)

@@ -61,7 +61,7 @@ def test_a_click_shows_a_body_and_buttons_and_keys_do_what_they_say(page: Page, 
         """
         place = wait_for(lambda: page.driver.execute_script(panel + script, node), f"body {node} in sight")
         page.click_at("canvas.scene", *place)
-        return wait_for(lambda: page.text(".body"), "a body")
+        return str(wait_for(lambda: page.text(".body"), "a body"))
 
     freeze(page)
     assert NAMES[0] in click_on(0)
@@ -92,7 +92,7 @@ def test_a_click_shows_a_body_and_buttons_and_keys_do_what_they_say(page: Page, 
     assert page.errors() == []
 
 
-def _replayed(page: Page) -> list[dict[str, Any]]:
+def _replayed(page: Page) -> list[list[dict[str, Any]]]:
     """Returns the poses of a replay at ten recorded times."""
     script = """
     const { panel } = document.querySelector("canvas.scene");
