@@ -53,8 +53,8 @@ inline uint64_t SnapshotBytes(const SceneHeader& header) {
 FrameWriter WriteScene(const SceneHeader& planned, absl::string_view glb,
                        std::span<std::byte> memory);
 
-// Whether a copied header describes `bytes` of memory. kLayoutMismatch: the
-// text has the field, the expected and the found value.
+// Whether a copied header is the planned one of its numbers, and `bytes` of
+// memory have room for it. kLayoutMismatch: the text has both.
 absl::Status CheckScene(const SceneHeader& header, uint64_t bytes);
 
 }  // namespace tandem

@@ -44,7 +44,7 @@ LiveScene::Links EngineHost::Impl::SceneLinks() {
           .has_own_rewards = [this] { return side_.OwnRun().has_value(); },
           .watched =
               [this](bool watched) {
-                has_viewers_ = watched || frames_ != nullptr;
+                has_viewers_ = watched || options_.frames.has_value();
               },
           .step_secs = engine_->step_secs()};
 }

@@ -47,9 +47,9 @@ def test_slots_hold_the_last_two_frames() -> None:
 
 
 def test_scene_is_a_header_a_glb_and_a_ring_of_snapshots() -> None:
-    """The snapshot has one row: environment 7 and the pose of one node."""
+    """The snapshot has one row: environment 0 and the pose of one node."""
     magic, version, size, generation, envs, nodes, rows, row_bytes = struct.unpack_from("<4s7I", SCENE)
-    assert (magic, version, size, generation, envs, nodes, rows, row_bytes) == (b"TSCN", 1, 64, 3, 9, 1, 1, 80)
+    assert (magic, version, size, generation, envs, nodes, rows, row_bytes) == (b"TSCN", 1, 64, 3, 1, 1, 1, 80)
     glb, glb_bytes, ring, ring_bytes = struct.unpack_from("<4Q", SCENE, 32)
     assert SCENE[glb : glb + glb_bytes] == struct.pack("<4sII", b"glTF", 2, 12)
     assert (ring % 64, ring + ring_bytes) == (0, len(SCENE))
@@ -58,7 +58,7 @@ def test_scene_is_a_header_a_glb_and_a_ring_of_snapshots() -> None:
     assert struct.unpack_from(SLOT, SCENE, slot) == (4, 32 + row_bytes, 0)
     assert struct.unpack_from("<QQI12x", SCENE, slot + 16) == (1001, 5_000_000_001, 1)
     row = slot + 16 + 32
-    assert struct.unpack_from("<IIQQddd", SCENE, row) == (7, 2, 12, 345, 0.0, -20.25, 1.5)
+    assert struct.unpack_from("<IIQQddd", SCENE, row) == (0, 2, 12, 345, 0.0, -20.25, 1.5)
     assert struct.unpack_from("<7f", SCENE, row + 48) == (1, 2, 3, 0, 0, 0, 1)
 
 

@@ -14,6 +14,8 @@
 // a SceneRow, then for each moving node float32[7]: its position x, y, z, and
 // its rotation as a unit quaternion x, y, z, w, in the engine's world. Moving
 // nodes have the order of `scenes[0].extras.tandem.moving` of the GLB.
+// All of the header follows from num_envs, nodes, generation and glb_bytes
+// (PlanScene); a reader refuses any other.
 // `schema/goldens/scene_v1.txt` lists every field; prose refers to it.
 //
 //   const auto* header = reinterpret_cast<const SceneHeader*>(segment);

@@ -27,30 +27,23 @@ FrameGeometry RingOf(const SceneHeader& planned) {
        .kind = FrameKind::kBytes});
 }
 
-absl::Status Check(ErrorCode code, absl::string_view field, uint64_t found,
-                   uint64_t least, uint64_t most) {
+absl::Status CheckLimit(absl::string_view field, uint64_t found, uint64_t least,
+                        uint64_t most) {
   if (found >= least && found <= most) return absl::OkStatus();
-  return MakeError(
-      code, least == most
-                ? absl::StrCat("scene: expected ", field, " ", least,
-                               ", found ", found)
-                : absl::StrCat("scene: expected ", field, " in ", least, " .. ",
-                               most, ", found ", found));
-}
-
-absl::Status CheckLimits(ErrorCode code, const SceneHeader& header) {
-  absl::Status status =
-      Check(code, "environments", header.num_envs, 1, kMaxEnvs);
-  status.Update(Check(code, "moving nodes", header.nodes, 0, kMaxSceneNodes));
-  status.Update(Check(code, "generation", header.generation, 1, UINT32_MAX));
-  status.Update(Check(code, "bytes of GLB", header.glb_bytes, 1, kMaxGlbBytes));
-  return status;
+  return MakeError(ErrorCode::kInvalidArgument,
+                   absl::StrCat("scene: expected ", field, " in ", least,
+                                " .. ", most, ", found ", found));
 }
 
 }  // namespace
 
 absl::StatusOr<SceneHeader> PlanScene(const SceneSpec& spec,
                                       uint64_t glb_bytes) {
+  absl::Status status = CheckLimit("environments", spec.num_envs, 1, kMaxEnvs);
+  status.Update(CheckLimit("moving nodes", spec.nodes, 0, kMaxSceneNodes));
+  status.Update(CheckLimit("generation", spec.generation, 1, UINT32_MAX));
+  status.Update(CheckLimit("bytes of GLB", glb_bytes, 1, kMaxGlbBytes));
+  if (!status.ok()) return status;
   SceneHeader header = {};
   std::copy(std::begin(kSceneMagic), std::end(kSceneMagic), header.magic);
   header.version = kSceneVersion;
@@ -59,7 +52,6 @@ absl::StatusOr<SceneHeader> PlanScene(const SceneSpec& spec,
   header.num_envs = spec.num_envs;
   header.nodes = spec.nodes;
   header.glb_bytes = glb_bytes;
-  TANDEM_RETURN_IF_ERROR(CheckLimits(ErrorCode::kInvalidArgument, header));
   const uint64_t row_bytes = SceneRowBytes(spec.nodes);
   header.row_bytes = static_cast<uint32_t>(row_bytes);
   header.max_rows = static_cast<uint32_t>(
@@ -83,29 +75,29 @@ FrameWriter WriteScene(const SceneHeader& planned, absl::string_view glb,
 }
 
 absl::Status CheckScene(const SceneHeader& header, uint64_t bytes) {
-  constexpr auto kCode = ErrorCode::kLayoutMismatch;
-  const absl::string_view magic(header.magic, sizeof(header.magic));
-  if (std::memcmp(header.magic, kSceneMagic, sizeof(kSceneMagic)) != 0) {
-    return MakeError(kCode, absl::StrCat("scene: expected magic 'TSCN', found ",
-                                         "'", Printable(magic), "'"));
+  const auto text = [](const SceneHeader& of) {
+    return absl::StrCat(
+        "magic '", Printable(absl::string_view(of.magic, sizeof(of.magic))),
+        "', version ", of.version, ", ", of.num_envs, " environments, ",
+        of.nodes, " moving nodes, ", of.max_rows, " rows of ", of.row_bytes,
+        " bytes, ", of.glb_bytes, " bytes of GLB, a ring of ", of.flan_bytes,
+        " bytes at ", of.flan_offset);
+  };
+  const absl::StatusOr<SceneHeader> expected =
+      PlanScene({.num_envs = header.num_envs,
+                 .nodes = header.nodes,
+                 .generation = header.generation},
+                header.glb_bytes);
+  if (expected.ok() && std::memcmp(&*expected, &header, sizeof(header)) == 0 &&
+      SceneBytes(header) <= bytes) {
+    return absl::OkStatus();
   }
-  absl::Status status =
-      Check(kCode, "version", header.version, kSceneVersion, kSceneVersion);
-  status.Update(Check(kCode, "header_bytes", header.header_bytes,
-                      sizeof(SceneHeader), sizeof(SceneHeader)));
-  status.Update(CheckLimits(kCode, header));
-  if (!status.ok()) return status;
-  const uint64_t row_bytes = SceneRowBytes(header.nodes);
-  status = Check(kCode, "row_bytes", header.row_bytes, row_bytes, row_bytes);
-  status.Update(Check(kCode, "max_rows", header.max_rows, 1, header.num_envs));
-  status.Update(Check(kCode, "glb_offset", header.glb_offset,
-                      sizeof(SceneHeader), sizeof(SceneHeader)));
-  if (!status.ok()) return status;
-  const uint64_t ring = Aligned(header.glb_offset + header.glb_bytes);
-  status = Check(kCode, "flan_offset", header.flan_offset, ring, ring);
-  status.Update(Check(kCode, "flan_bytes", header.flan_bytes,
-                      sizeof(FlanHeader), bytes - std::min(bytes, ring)));
-  return status;
+  return MakeError(
+      ErrorCode::kLayoutMismatch,
+      absl::StrCat(
+          "scene: expected ",
+          expected.ok() ? text(*expected) : expected.status().message(),
+          "; found ", text(header), " in ", bytes, " bytes"));
 }
 
 }  // namespace tandem

@@ -7,12 +7,15 @@
 #include <fstream>
 #include <limits>
 #include <memory>
+#include <span>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "absl/strings/match.h"
 #include "base/error.h"
 #include "base/os/shared_region.h"
+#include "schema/goldens/testing/samples.h"
 #include "transport/attached_frames.h"
 #include "transport/attached_scene.h"
 #include "transport/frames/testing/test_scene.h"
@@ -20,7 +23,6 @@
 #include "transport/memory/testing/unique_region_name.h"
 #include "transport/owned_scene_segment.h"
 #include "transport/region.h"
-#include "transport/report.h"
 
 namespace tandem {
 namespace {
@@ -154,14 +156,24 @@ TEST_F(SceneSegment, AWriterKilledInASnapshotLeavesTheOneBefore) {
   while (access(path.c_str(), F_OK) == 0) usleep(1000);
 }
 
-TEST_F(SceneSegment, ProgramsForImagesAndRegionsIgnoreIt) {
+TEST(SceneReader, ReadsTheGolden) {
+  const std::vector<uint8_t> golden = SampleScene();
+  SceneReader reader =
+      SceneReader::Attach(std::as_bytes(std::span(golden))).value();
+  EXPECT_EQ(reader.header().generation, 3u);
+  EXPECT_EQ(reader.glb().size(), kSampleGlbBytes);
+  PoseSnapshot snapshot;
+  ASSERT_EQ(reader.Next(&snapshot), Found::kFrame);
+  EXPECT_EQ(snapshot.head().exchange, 1001u);
+  EXPECT_EQ(snapshot.row(0).step, 345u);
+  EXPECT_EQ(snapshot.row(0).flags, kSceneUnknownTime);
+  EXPECT_EQ(snapshot.poses(0)[2], 3);
+}
+
+TEST_F(SceneSegment, ProgramsForImagesRefuseIt) {
   const OwnedSceneSegment segment = Make();
   EXPECT_EQ(CodeOf(AttachedFrames::OpenRun(segment.name()).status()),
             ErrorCode::kNotReady);
-  for (const SharedName& listed : ListShared()) {
-    EXPECT_NE(listed.name, segment.name());
-  }
-  EXPECT_EQ(ReadRunReport(segment.name()), std::nullopt);
 }
 
 TEST_F(SceneSegment, RefusesBadNumbersAndNames) {

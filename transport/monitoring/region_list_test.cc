@@ -13,6 +13,7 @@
 #include "transport/memory/testing/placed_file.h"
 #include "transport/memory/testing/unique_region_name.h"
 #include "transport/owned_frame_segment.h"
+#include "transport/owned_scene_segment.h"
 #include "transport/report.h"
 
 namespace tandem {
@@ -47,6 +48,14 @@ TEST(RegionList, OmitsOtherFiles) {
   const PlacedFile placed(UniqueRegionName("list"), "something",
                           PlacedFile::kDead);
   EXPECT_EQ(IsSegment(placed.name()), std::nullopt);
+}
+
+TEST(RegionList, OmitsScenes) {
+  const absl::StatusOr<OwnedSceneSegment> scene =
+      OwnedSceneSegment::Create(UniqueRegionName("list"), {}, "glTF");
+  ASSERT_TRUE(scene.ok()) << scene.status();
+  EXPECT_EQ(IsSegment(scene->name()), std::nullopt);
+  EXPECT_EQ(ReadRunReport(scene->name()), std::nullopt);
 }
 
 TEST(RegionList, ListsTandemAndForeignSegments) {

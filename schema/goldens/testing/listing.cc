@@ -264,6 +264,7 @@ std::vector<FieldRow> SceneRows() {
                                 "of the first moving node, in the world")});
   }
   add_bytes("padding", 4, "nobody", "to the next multiple of 8");
+  add_bytes("slots", SampleScene().size() - end(), "engine", "empty");
   return rows;
 #undef TANDEM_RESERVED
 #undef TANDEM_FIELD
@@ -315,8 +316,9 @@ std::string SceneListing() {
       "The layout of a live scene, version 1. Generated; README.md says how.\n"
       "Numbers are little-endian. Offsets and sizes are bytes. Of more than 8 "
       "bytes, the first four and the last are shown.\n\n"
-      "scene_v1.bin: a segment with one moving node and one slot, after a "
-      "snapshot of one environment\n\n",
+      "scene_v1.bin: a segment of one environment with one moving node, after "
+      "a "
+      "snapshot\n\n",
       Table(SceneRows(), SampleScene()));
 }
 

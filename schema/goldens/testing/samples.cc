@@ -1,3 +1,4 @@
+// Length: one sample of each part, with every field set.
 #include "schema/goldens/testing/samples.h"
 
 #include <algorithm>
@@ -475,19 +476,20 @@ std::vector<uint8_t> SampleFlan() {
 std::vector<uint8_t> SampleScene() {
   constexpr uint32_t kRowBytes = SceneRowBytes(1);
   constexpr uint32_t kSnapshotBytes = sizeof(SnapshotHead) + kRowBytes;
+  constexpr uint32_t kSlotBytes = sizeof(FlanSlot) + kSnapshotBytes;
   SceneHeader header = {};
   std::memcpy(header.magic, kSceneMagic, sizeof(kSceneMagic));
   header.version = kSceneVersion;
   header.header_bytes = sizeof(SceneHeader);
   header.generation = 3;
-  header.num_envs = 9;
+  header.num_envs = 1;
   header.nodes = 1;
   header.max_rows = 1;
   header.row_bytes = kRowBytes;
   header.glb_offset = sizeof(SceneHeader);
   header.glb_bytes = kSampleGlbBytes;
   header.flan_offset = header.glb_offset + kSceneAlignment;
-  header.flan_bytes = sizeof(FlanHeader) + sizeof(FlanSlot) + kSnapshotBytes;
+  header.flan_bytes = sizeof(FlanHeader) + kSampleSceneSlots * kSlotBytes;
   std::vector<uint8_t> bytes(header.flan_offset);
   std::memcpy(bytes.data(), &header, sizeof(header));
   const uint32_t glb[] = {0x46546C67, 2, kSampleGlbBytes};  // "glTF"
@@ -502,9 +504,9 @@ std::vector<uint8_t> SampleScene() {
   std::memset(static_cast<void*>(&ring), 0, sizeof(ring));
   std::memcpy(ring.magic, kFlanMagic, sizeof(kFlanMagic));
   ring.version = kFlanVersion;
-  ring.capacity = 1;
+  ring.capacity = kSampleSceneSlots;
   ring.payload_size = kSnapshotBytes;
-  ring.slot_size = sizeof(FlanSlot) + kSnapshotBytes;
+  ring.slot_size = kSlotBytes;
   ring.width = kSnapshotBytes;
   ring.height = 1;
   ring.channels = 1;
@@ -517,7 +519,7 @@ std::vector<uint8_t> SampleScene() {
                       .monotonic_ns = 5'000'000'001,
                       .rows = 1,
                       .reserved_20 = {}});
-  append(SceneRow{.env = 7,
+  append(SceneRow{.env = 0,
                   .flags = kSceneUnknownTime,
                   .episode = 12,
                   .step = 345,

@@ -107,9 +107,10 @@ inline constexpr uint32_t kSampleFlanSlots = 2;
 inline constexpr uint32_t kSampleFlanFrameBytes = 12;
 std::vector<uint8_t> SampleFlan();
 
-// A segment with a scene of one moving node: the header, a GLB without content,
-// and a ring of one slot with a snapshot of environment 7.
+// A segment with a scene of one environment and one moving node: the header, a
+// GLB without content, and a ring whose first slot has a snapshot.
 inline constexpr uint32_t kSampleGlbBytes = 12;
+inline constexpr uint32_t kSampleSceneSlots = 4;
 std::vector<uint8_t> SampleScene();
 
 struct SampleFile {
