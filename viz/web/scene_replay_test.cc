@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <tiny_gltf.h>
 
 #include <cmath>
 #include <cstdint>
@@ -113,6 +114,42 @@ TEST(AnimatedGlb, HasATrackOfPositionsAndOneOfRotationsForEachNode) {
   EXPECT_THAT(Numbers(*glb, 1), ElementsAre(7, 2, 3, 8, 2, 3));
   EXPECT_THAT(Numbers(*glb, 2), ElementsAre(0, 0, 0, 1, 0, 0, 0, 1))
       << "of length 1";
+}
+
+TEST(AnimatedGlb, AnotherLibraryReadsTheRecordedPosesAtTenTimes) {
+  const absl::StatusOr<std::string> glb =
+      AnimatedGlb(RecordingOf({9, 8, 7, 6, 5, 4, 3, 2, 1, 0}), 3);
+  ASSERT_TRUE(glb.ok()) << glb.status();
+  tinygltf::Model model;
+  std::string error;
+  std::string warning;
+  ASSERT_TRUE(tinygltf::TinyGLTF().LoadBinaryFromMemory(
+      &model, &error, &warning,
+      reinterpret_cast<const unsigned char*>(glb->data()),
+      static_cast<unsigned>(glb->size())))
+      << error;
+  EXPECT_EQ(error + warning, "");
+  const auto number = [&model](int accessor, size_t index) {
+    const auto& found = model.accessors[static_cast<size_t>(accessor)];
+    const auto& view = model.bufferViews[static_cast<size_t>(found.bufferView)];
+    float value = 0;
+    std::memcpy(
+        &value,
+        &model.buffers[0]
+             .data[view.byteOffset + found.byteOffset + index * sizeof(float)],
+        sizeof(value));
+    return value;
+  };
+  ASSERT_EQ(model.animations.size(), 1U);
+  const tinygltf::Animation& animation = model.animations[0];
+  EXPECT_EQ(animation.channels[0].target_node, 2);
+  EXPECT_EQ(animation.channels[0].target_path, "translation");
+  const tinygltf::AnimationSampler& moves = animation.samplers[0];
+  for (size_t i = 0; i < 10; ++i) {
+    EXPECT_EQ(number(moves.input, i), 0.5F * static_cast<float>(i));
+    EXPECT_EQ(number(moves.output, 3 * i), 9 - static_cast<float>(i));
+    EXPECT_EQ(number(animation.samplers[1].output, 4 * i + 3), 1);
+  }
 }
 
 TEST(AnimatedGlb, APoseThatIsNotFiniteIsTheOneBefore) {
