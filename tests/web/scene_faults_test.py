@@ -66,6 +66,21 @@ def test_an_engine_that_is_restarted_with_another_model_is_shown_again(page: Pag
         assert page.errors() == []
 
 
+def test_a_browser_that_ends_a_drawing_gets_images_and_can_draw_again(page: Page, tmp_path: Path) -> None:
+    """The page says why; the key D shows the scene again, many times: no context is left behind."""
+    with robots(tmp_path) as trainer:
+        open_scene(page, trainer)
+        page.driver.execute_script(_PANEL + "panel.view.renderer.forceContextLoss()")
+        wait_for(lambda: "The browser has ended" in page.text(".scene-note"), "the reason")
+        for _ in range(20):
+            page.press("d")
+            wait_for(lambda: page.all("canvas.scene") and shown_poses(page), "a scene")
+            page.press("d")
+            wait_for(lambda: not page.all("canvas.scene"), "images")
+        assert page.text(".scene-note") == ""
+        assert [error for error in page.errors() if "contexts" in error] == []
+
+
 def test_images_are_shown_without_webgl(page: Page) -> None:
     """And a sentence says why."""
     added = page.driver.execute_cdp_cmd("Page.addScriptToEvaluateOnNewDocument", {"source": _NO_WEBGL})

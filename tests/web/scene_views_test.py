@@ -86,6 +86,7 @@ def test_a_click_shows_a_body_and_buttons_and_keys_do_what_they_say(page: Page, 
     assert collision() == [False]
     canvas.send_keys("c")
     assert collision() == [True]
+    assert "3D" in page.text(".bar button[aria-pressed=true]")
     canvas.send_keys("f")
     assert page.text(".scene-bar button[aria-pressed=false]") == "Follow"
     page.save("scene-collision")

@@ -8,9 +8,16 @@ import { isPose } from "./poses.js";
 
 const HOME = new Vector3(1, 0.7, 1.6).normalize(); // from where the camera looks at first
 
-/** Whether this browser can draw in 3D. */
+/** @type {boolean | undefined} */
+let webGl;
+/** Whether this browser can draw in 3D. It asks once: browsers have few contexts. */
 export function hasWebGl() {
-  return document.createElement("canvas").getContext("webgl") !== null;
+  if (webGl === undefined) {
+    const context = document.createElement("canvas").getContext("webgl");
+    webGl = context !== null;
+    context?.getExtension("WEBGL_lose_context")?.loseContext();
+  }
+  return webGl;
 }
 
 /**
@@ -284,6 +291,7 @@ export class SceneView {
     this.clear();
     this.controls.dispose();
     this.renderer.dispose();
+    this.renderer.forceContextLoss();
   }
 }
 

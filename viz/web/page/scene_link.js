@@ -28,6 +28,8 @@ export class SceneLink {
       onEnvs: (envs) => this.wantEnvs(envs),
       onDrawn: (row) => row && on.onRow(row),
     });
+    this.panel.canvas.addEventListener("webglcontextlost", () => on.onState(
+      "failed", "The browser has ended the drawing of this scene; it draws about 16 at once."));
   }
 
   /** Asks the server for poses, at first and after each reconnect. */

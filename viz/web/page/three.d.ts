@@ -40,7 +40,7 @@ export class WebGLRenderer {
   constructor(options: { canvas: HTMLCanvasElement; antialias: boolean });
   gammaOutput: boolean; gammaFactor: number;
   setPixelRatio(ratio: number): void; setSize(width: number, height: number, style: boolean): void;
-  render(scene: Scene, camera: PerspectiveCamera): void; dispose(): void;
+  render(scene: Scene, camera: PerspectiveCamera): void; dispose(): void; forceContextLoss(): void;
 }
 export class OrbitControls {
   constructor(camera: PerspectiveCamera, element: HTMLElement);
