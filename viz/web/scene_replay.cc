@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <cstring>
 #include <nlohmann/json.hpp>
+#include <numeric>
 #include <optional>
 #include <span>
 #include <utility>
@@ -274,8 +275,10 @@ absl::StatusOr<std::string> AnimatedGlb(const SceneRecording& recording,
     std::vector<float> rotations;
     for (const std::span<const float> poses : track.poses) {
       const auto found = poses.subspan(node * kPoseFloats, kPoseFloats);
-      const float norm = std::hypot(std::hypot(found[3], found[4]),
-                                    std::hypot(found[5], found[6]));
+      // std::hypot of float needs glibc 2.35.
+      const auto turn = found.subspan(3);
+      const float norm = std::sqrt(
+          std::inner_product(turn.begin(), turn.end(), turn.begin(), 0.0F));
       if (norm > 0 &&
           absl::c_all_of(found, [](float x) { return std::isfinite(x); })) {
         absl::c_copy(found, pose.begin());
