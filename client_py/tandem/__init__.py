@@ -54,6 +54,7 @@ if TYPE_CHECKING:
     from tandem.serving.command_line import serve_program as serve_program
     from tandem.serving.engine import Engine as Engine
     from tandem.serving.serve import serve as serve
+    from tandem.video import record_video as record_video
 
 # Submodule -> names of the front that are imported from it when they are used: the doctor needs none of them, and must
 # start where NumPy or the extension module is broken.
@@ -70,6 +71,7 @@ _FROM = {
     "serving.command_line": "serve_program",
     "serving.engine": "Engine",
     "serving.serve": "serve",
+    "video": "record_video",
 }
 _REGISTRATION = "tandem.environments.registration"  # whose import registers the tasks
 _SUBMODULES = (
@@ -94,6 +96,7 @@ __all__ = [
     "list_tasks",
     "make_vec",
     "publish_frames",
+    "record_video",
     "serve",
     "serve_program",
 ]

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from tandem.telemetry.eval_summary import EvalSummaryWriter
     from tandem.telemetry.events import EventWriter
     from tandem.telemetry.record_episodes import RecordEpisodes
+    from tandem.telemetry.tracking import job_events, track
 
 __all__ = [
     "BadSessionToken",
@@ -63,10 +64,18 @@ __all__ = [
     "UnknownRun",
     "WorkerSession",
     "WrongState",
+    "job_events",
+    "track",
 ]
 
 # What a training uses needs NumPy or Gymnasium; a program that watches runs, such as tandemctl, starts without them.
-_IMPORTED_LATER = {"EvalSummaryWriter": "eval_summary", "EventWriter": "events", "RecordEpisodes": "record_episodes"}
+_IMPORTED_LATER = {
+    "EvalSummaryWriter": "eval_summary",
+    "EventWriter": "events",
+    "RecordEpisodes": "record_episodes",
+    "job_events": "tracking",
+    "track": "tracking",
+}
 
 
 def __getattr__(name: str) -> Any:
