@@ -288,8 +288,8 @@ void EnvRows::Fail(uint32_t row, const py::object& exception) {
 py::object EnvRows::Told(const py::object& function, uint32_t row,
                          const py::object& exception) const {
   const Row& state = rows_[row];
-  return function(state.env, options_.first_env + row, exception,
-                  state.episode, state.step);
+  return function(state.env, options_.first_env + row, exception, state.episode,
+                  state.step);
 }
 
 py::tuple EnvRows::Episodes() const {

@@ -82,11 +82,11 @@ class EnvRows {
   // | Options::truncation, and step raised an Exception | truncates the
   //     episode: reward 0, status ok, the observation as it was |
   //
-  // Another failure is any exception of the environment, also KeyboardInterrupt and
-  // SystemExit, or a result that does not fit. The row then has status raised,
-  // reward and flags 0, and an undefined observation. The flags in `resets` are
-  // not changed. Raises an exception of `stop`, and what a signal handler
-  // raises between two environments: the rows are then undefined. An
+  // Another failure is any exception of the environment, also KeyboardInterrupt
+  // and SystemExit, or a result that does not fit. The row then has status
+  // raised, reward and flags 0, and an undefined observation. The flags in
+  // `resets` are not changed. Raises an exception of `stop`, and what a signal
+  // handler raises between two environments: the rows are then undefined. An
   // environment that catches BaseException hides `stop`, so the handler should
   // also set a flag. Raises ConcurrentUse inside another call.
   pybind11::list Run(ExchangeKind kind, AutoresetMode mode,

@@ -141,7 +141,8 @@ void DefineEnvRows(py::module_& module) {
            py::arg("observations"), py::arg("final_observations"),
            py::arg("actions"), py::arg("info_area").noconvert(),
            py::arg("current").noconvert(), py::arg("stop"), py::arg("failure"),
-           py::arg("truncation") = py::none(), py::arg("first_env") = 0, py::arg("restarted") = false)
+           py::arg("truncation") = py::none(), py::arg("first_env") = 0,
+           py::arg("restarted") = false)
       .def(
           "run",
           [](EnvRows& rows, uint32_t kind, uint32_t autoreset,

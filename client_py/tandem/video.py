@@ -104,9 +104,7 @@ class _Film:
         words = f"-y -loglevel error -f rawvideo -pix_fmt rgb24 -s {width}x{height} -r {fps} -i - -pix_fmt yuv420p"
         evened = ["-vf", "pad=ceil(iw/2)*2:ceil(ih/2)*2", path]
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115  # until __exit__
-        self._process = subprocess.Popen(
-            [program, *words.split(), *evened], stdin=subprocess.PIPE, stderr=self._errors
-        )
+        self._process = subprocess.Popen([program, *words.split(), *evened], stdin=subprocess.PIPE, stderr=self._errors)
 
     def __enter__(self) -> Callable[[NDArray[np.uint8]], None]:
         return self._add

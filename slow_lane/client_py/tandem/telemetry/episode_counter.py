@@ -1,4 +1,4 @@
-"""`EpisodeCounter`: returns, lengths and numbers of the episodes of several environments, and the events of their ends."""
+"""`EpisodeCounter`: returns, lengths and numbers of several environments' episodes, and the events of their ends."""
 
 from collections.abc import Mapping
 from typing import Any
