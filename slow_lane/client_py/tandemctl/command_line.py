@@ -19,6 +19,10 @@ DEFAULT_DAEMON = "127.0.0.1:50055"
 # Of the daemon's states, RunStatus 1 to 7.
 STATES = ("INITIALIZED", "HANDSHAKE", "READY", "EXECUTING", "PAUSED", "FAULTED", "TERMINATED")
 
+FORMATS = ("csv", "parquet", "tensorboard")  # of `tandemctl export`
+# Of `tandemctl list --sort`.
+SORTED_COLUMNS = ("run", "name", "state", "time", "steps", "rate", "episodes", "return", "priority")
+
 _MOST_GPUS = 8  # of a TrainRunConfig
 _LAST_COUNT = 2**63 - 1
 _UNIT_SECS = {"h": Decimal(3600), "m": Decimal(60), "s": Decimal(1), "ms": Decimal("1e-3"), "us": Decimal("1e-6")}
@@ -180,6 +184,14 @@ def _priority(value: str) -> int:
     return int(value) if good else _refuse("a whole number from -999999 to 999999", value)
 
 
+def _format(value: str) -> str:
+    return value if value in FORMATS else _refuse(f"one of {', '.join(FORMATS)}", value)
+
+
+def _column(value: str) -> str:
+    return value if value in SORTED_COLUMNS else _refuse(f"one of {', '.join(SORTED_COLUMNS)}", value)
+
+
 def _axis(value: str) -> tuple[str, list[Any]]:
     try:
         return grid_values(value)
@@ -239,6 +251,15 @@ def _run_ids(expected: str, least: int, most: float) -> Callable[[argparse.Names
     return check
 
 
+def _check_export(options: argparse.Namespace) -> None:
+    _run_ids("one RUN_ID", 1, 1)(options)
+    options.format = options.format or "csv"
+    if options.format != "csv" and not options.out:
+        raise WrongUsage(f"expected --out FILE with --format {options.format}, found none")
+    if options.format == "tensorboard" and (options.steps or options.episodes or options.lifecycle):
+        raise WrongUsage("expected scalars and returns alone with --format tensorboard, found another kind of events")
+
+
 _CHECKS: dict[str, Callable[[argparse.Namespace], None]] = {
     "submit": _check_submit,
     "sweep": _run_ids("one FILE", 1, 1),
@@ -248,7 +269,8 @@ _CHECKS: dict[str, Callable[[argparse.Namespace], None]] = {
     "watch": _run_ids("at most one RUN_ID", 0, 1),
     "cancel": _run_ids("RUN_ID..., or --all", 1, float("inf")),
     **dict.fromkeys(("pause", "resume", "delete"), _run_ids("RUN_ID...", 1, float("inf"))),
-    **dict.fromkeys(("logs", "export"), _run_ids("one RUN_ID", 1, 1)),
+    "logs": _run_ids("one RUN_ID", 1, 1),
+    "export": _check_export,
     "health": _no_words,
 }
 
@@ -340,6 +362,13 @@ _OPTIONS: dict[str, list[tuple[str, str, Callable[[str], Any], str]]] = {
         ("--follow", "", bool, "wait for more output, until the run ends"),
     ],
     "export": [
+        ("--scalars", "", _either, "write the run's scalars, a row for each number"),
+        (
+            "--format",
+            "FORMAT",
+            _format,
+            "csv, the default; parquet; or tensorboard: --out is then a folder of event files with scalars and returns",
+        ),
         ("--steps", "", _either, "write the run's steps; the default"),
         ("--episodes", "", _either, "write the run's episodes"),
         ("--lifecycle", "", _either, "write the run's lifecycle events, such as run_started"),
@@ -468,10 +497,14 @@ any machine that can connect to the daemon.""",
     ),
     "export": (
         "RUN_ID [options]",
-        "print a run's events as CSV",
+        "write a run's events as CSV, as Parquet, or for TensorBoard",
         """Writes the events of one kind that are stored now, as CSV: a line of column
 names, then a line for each event, in order. Quoting follows RFC 4180, lines end
-with a newline, numbers are exact (17 digits), times are in UTC.""",
+with a newline, numbers are exact (17 digits), times are in UTC.
+
+Parquet needs the package pyarrow; it has the same columns, as texts and numbers.
+TensorBoard's event files need the package tensorboard; they have the run's scalars
+under their names, and episode/return and episode/length by the number of steps.""",
     ),
     "health": (
         "[options]",

@@ -69,7 +69,20 @@ def _sweep(daemon: Daemon, options: argparse.Namespace) -> int:
     try:
         return _submit_sweep(daemon, parse(["submit", *words], ""), runs)
     except WrongUsage as error:
-        raise Failed(f"expected program, samples, seed, [parameters] and options of submit, found: {error}: {file}") from error
+        expected = "program, samples, seed, [parameters] and options of submit"
+        raise Failed(f"expected {expected}, found: {error}: {file}") from error
+
+
+def _compare(daemon: Daemon, options: argparse.Namespace) -> int:
+    from tandemctl.compare import compare
+
+    return compare(daemon, options, time.time())
+
+
+def _best(daemon: Daemon, options: argparse.Namespace) -> int:
+    from tandemctl.compare import best
+
+    return best(daemon, options)
 
 
 def _watch(daemon: Daemon, options: argparse.Namespace, *, submitted: bool = False) -> int:
@@ -81,6 +94,8 @@ def _watch(daemon: Daemon, options: argparse.Namespace, *, submitted: bool = Fal
 def _list(daemon: Daemon, options: argparse.Namespace) -> int:
     described = daemon.client.describe()
     runs = [run for run in described.runs if not options.state or state_of(run) in options.state]
+    if options.sort:
+        runs = runs_text.sorted_by(options.sort, runs)
     if options.json:
         show(runs_text.runs_json(described, runs))
     elif not runs:
@@ -188,6 +203,8 @@ def _health(daemon: Daemon, options: argparse.Namespace) -> int:
 _COMMANDS: dict[str, Callable[[Daemon, argparse.Namespace], int]] = {
     "submit": _submit,
     "sweep": _sweep,
+    "best": _best,
+    "compare": _compare,
     "list": _list,
     "watch": _watch,
     "cancel": _cancel,

@@ -19,9 +19,9 @@ from tandem.telemetry.daemon_errors import (
     UnknownRun,
     WrongState,
 )
-from tandem.telemetry.descriptions import DaemonDescription, RegisteredWorker, RunDescription
+from tandem.telemetry.descriptions import Attempt, DaemonDescription, RegisteredWorker, RunDescription
 from tandem.telemetry.feeds import MessageBlock
-from tandem.telemetry.records import Episode, LifecycleEvent, MalformedLine, Run, RunStatus, Step
+from tandem.telemetry.records import Episode, LifecycleEvent, MalformedLine, Run, RunStatus, Scalars, Step
 from tandem.telemetry.subscription import Subscription
 from tandem.telemetry.tls_files import TlsFiles
 from tandem.telemetry.trainer_client import Health, Submitted, TrainerClient
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from tandem.telemetry.tracking import job_events, track
 
 __all__ = [
+    "Attempt",
     "BadSessionToken",
     "Control",
     "ControlEvent",
@@ -56,6 +57,7 @@ __all__ = [
     "RunDescription",
     "RunExists",
     "RunStatus",
+    "Scalars",
     "Step",
     "Submitted",
     "Subscription",
