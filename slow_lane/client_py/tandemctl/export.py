@@ -121,7 +121,7 @@ def further_columns(stream: str) -> tuple[str, ...]:
 def rows_of(stream: str, messages: Iterable[Any]) -> list[str]:
     """Returns a row for each of the daemon's messages, with its newline."""
     rows, further = ROWS[stream](messages), further_columns(stream)
-    if not further:
+    if not further or stream in _IN_ROWS:
         return rows
     return [
         ",".join((row[:-1], *(text(str(getattr(message, name))) for name in further))) + "\n"

@@ -145,7 +145,7 @@ def run_line(run: RunDescription, now: float) -> str:
     return "; ".join(filter(None, (", ".join(filter(None, parts)), remark_on(run, now))))
 
 
-def runstable(runs: Sequence[RunDescription], now: float) -> object:
+def runs_table(runs: Sequence[RunDescription], now: float) -> object:
     """Returns a table with a row for each run, without columns that would be empty; for `output.rendered`."""
     titles = "RUN NAME STATE >TIME >STEPS >STEPS/S >EPISODES >RETURN >MALFORMED PROGRESS REMARK".split()
     rows = [
