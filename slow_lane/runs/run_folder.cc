@@ -186,7 +186,10 @@ absl::Status RunFolder::WriteLaunchPlan(const LaunchPlan& plan) const {
   const json object = {{"argv", FromList(plan.argv)},
                        {"environment", FromList(plan.environment)},
                        {"working_directory", FromBytes(plan.working_directory)},
-                       {"token", plan.token}};
+                       {"token", plan.token},
+                       {"attempt", plan.attempt}};
+  const absl::Status made = MakeFolder(checkpoints_path());
+  if (!made.ok() && !absl::IsAlreadyExists(made)) return made;
   return WriteDurably(launch_path(), object.dump(1) + "\n");
 }
 
@@ -204,6 +207,7 @@ absl::StatusOr<LaunchPlan> RunFolder::ReadLaunchPlan() const {
         .environment = ToList(object.at("environment")),
         .working_directory = ToBytes(object.at("working_directory")),
         .token = object.at("token").get<std::string>(),
+        .attempt = object.value("attempt", uint32_t{1}),  // an older daemon's
     };
   } catch (const std::exception& error) {
     return NoRecord(launch_path(), "what the daemon wrote", error.what());
@@ -252,6 +256,16 @@ absl::StatusOr<std::optional<WorkerExit>> RunFolder::ReadExit() const {
     return std::optional<WorkerExit>(std::move(exit));
   }
   return NoRecord(exit_path(), "how a worker ended", *text);
+}
+
+absl::Status RunFolder::SetRecordsAside(uint32_t attempt) const {
+  for (const std::string& record : {worker_path(), exit_path()}) {
+    const std::string aside = absl::StrCat(record, ".", attempt);
+    if (rename(record.c_str(), aside.c_str()) != 0 && errno != ENOENT) {
+      return MakeSystemError("rename", record, errno);
+    }
+  }
+  return SyncFolder(path_);
 }
 
 std::string RunFolder::LastOfStderr() const {

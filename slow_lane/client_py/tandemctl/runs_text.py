@@ -89,6 +89,7 @@ def remark_on(run: RunDescription, now: float) -> str:
         run.waiting_for and f"waits for {run.waiting_for}",
         run.unreachable and f"unreachable, no heartbeat {f'for {_since(heard, now)}' if heard else 'yet'}",
         run.output_problem,
+        run.remark,
         run.starved_watchers > 0 and f"{run.starved_watchers} of its watchers STARVED, without credits",
         run.proxy_starts > 1 and f"proxy started {run.proxy_starts} times",
     )

@@ -144,6 +144,7 @@ def test_control_characters_of_names_are_escaped() -> None:
         ({}, ""),
         ({"waiting_for": "2 GPUs"}, "waits for 2 GPUs"),
         ({"output_problem": "its output was cut"}, "its output was cut"),
+        ({"remark": "asks for 8 of 4 cores: it runs alone"}, "asks for 8 of 4 cores: it runs alone"),
         ({"starved_watchers": 2}, "2 of its watchers STARVED, without credits"),
         ({"unreachable": True}, "unreachable, no heartbeat yet"),
         (

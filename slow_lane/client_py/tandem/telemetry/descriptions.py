@@ -97,6 +97,7 @@ class RunDescription:
       sweep: What `metadata.tandem.sweep` says; empty: it belongs to no sweep.
       priority: Runs of a higher priority start first.
       failure_line: Of a failed run: the last line of its exception; empty: unknown.
+      remark: What differs from its configuration, such as dropped scalars; empty: nothing.
     """
 
     run: Run
@@ -131,6 +132,7 @@ class RunDescription:
     sweep: str = ""
     priority: int = 0
     failure_line: str = ""
+    remark: str = ""
 
     @staticmethod
     def from_message(message: Any) -> "RunDescription":
