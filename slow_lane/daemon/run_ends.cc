@@ -115,7 +115,7 @@ void RunEnds::End(LiveRun* run, RunState state,
                   if (still == nullptr) return;
                   still->ended_ns = MonotonicNanos();
                   if (still->link != nullptr) still->link->Recorded();
-                  RemoveUnwantedFiles(still);
+                  RemoveUnwantedFiles(*still);
                   if (!still->ending) AnswerCancel(still, absl::OkStatus());
                 });
   starter_->Dispatch();
@@ -150,20 +150,16 @@ void RunEnds::EndOrRestart(LiveRun* run, RunOutcome outcome) {
                 });
 }
 
-void RunEnds::RemoveUnwantedFiles(LiveRun* run) {
-  const RunFolder folder = FolderOf(*run);
-  if (!run->config.persist_logs) {
+void RunEnds::RemoveUnwantedFiles(const LiveRun& run) {
+  const RunFolder folder = FolderOf(run);
+  if (!run.config.persist_logs) {
     unlink(folder.stdout_path().c_str());
     unlink(folder.stderr_path().c_str());
   }
-  if (run->config.keep_checkpoints) return;
-  runs_->WhenFree(run, [this, run, folder] {
-    runs_->WorkOn(run, [folder] {
-      std::error_code error;  // what stays is the user's to remove
-      std::filesystem::remove_all(folder.checkpoints_path(), error);
-      return [] {};
-    });
-  });
+  if (!run.config.keep_checkpoints) {
+    folder.SetCheckpointsAside().IgnoreError();
+    sweeper_->Sweep();
+  }
 }
 
 void RunEnds::WorkerEnded(LiveRun* run, const v1::WorkerEnded& ended) {

@@ -6,7 +6,7 @@
 // CancelRun.
 // Ownership: the supervisor owns it; only its thread (EventLoop) calls it.
 //
-//   RunEnds ends(options, &loop, &runs, &starter, store, hub);
+//   RunEnds ends(options, &loop, &runs, &starter, store, hub, &sweeper);
 //   ends.WorkerEnded(run, message);
 //   ends.Cancel(run, [](const absl::Status& status) { ... });
 //   ends.CheckLimits(run, absl::Seconds(1));
@@ -52,13 +52,15 @@ class RunEnds {
  public:
   // All arguments must outlive this object.
   RunEnds(const RunOptions& options, EventLoop* loop, LiveRuns* runs,
-          RunStarter* starter, EventStore* store, WatchHub* hub)
+          RunStarter* starter, EventStore* store, WatchHub* hub,
+          FolderSweeper* sweeper)
       : options_(options),
         loop_(loop),
         runs_(runs),
         starter_(starter),
         store_(store),
-        hub_(hub) {}
+        hub_(hub),
+        sweeper_(sweeper) {}
 
   // Frees the run's GPUs, dispatches waiting runs, and moves this run to a
   // final state. When that is durable, informs proxy, watchers and callers of
@@ -88,7 +90,7 @@ class RunEnds {
   void EndWithoutProxy(LiveRun* run);
   // Removes the logs of an ended run with artifacts.persist_logs false, and the
   // checkpoints of one with keep_checkpoints false.
-  void RemoveUnwantedFiles(LiveRun* run);
+  void RemoveUnwantedFiles(const LiveRun& run);
 
  private:
   // Adds up the memory on the run's own thread.
@@ -109,6 +111,7 @@ class RunEnds {
   RunStarter* const starter_;
   EventStore* const store_;
   WatchHub* const hub_;
+  FolderSweeper* const sweeper_;
 };
 
 }  // namespace tandem::slow_lane

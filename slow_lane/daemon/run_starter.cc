@@ -218,14 +218,14 @@ bool RunStarter::TakeGpus(LiveRun* run, bool gpus_are_awaited) {
 
 absl::Status RunStarter::Prepare(const LiveRun& run) {
   const RunFolder folder = RunFolder::At(options_.data_dir, run.row.run_id);
-  if (run.row.attempt > 1) {
-    TANDEM_ASSIGN_OR_RETURN(const bool has_proxy, folder.HasProxy());
-    if (has_proxy) {
-      return absl::UnavailableError("the end of its last attempt's proxy");
-    }
-    TANDEM_RETURN_IF_ERROR(folder.SetRecordsAside(run.row.attempt - 1));
-  }
   if (const absl::Status made = folder.Create(); absl::IsAlreadyExists(made)) {
+    if (run.row.attempt > 1) {
+      TANDEM_ASSIGN_OR_RETURN(const bool has_proxy, folder.HasProxy());
+      if (has_proxy) {
+        return absl::UnavailableError("the end of its last attempt's proxy");
+      }
+      TANDEM_RETURN_IF_ERROR(folder.SetRecordsAside(run.row.attempt - 1));
+    }
     // A folder made for this run, by this daemon or an earlier one, has no
     // worker yet.
     const absl::StatusOr<std::optional<ProcessIdentity>> worker =

@@ -37,7 +37,7 @@ RunSupervisor::RunSupervisor(const Options& options, EventStore* store,
       sweeper_(options.data_dir),
       runs_(&loop_, store, hub),
       starter_(options_, &loop_, &runs_),
-      ends_(options_, &loop_, &runs_, &starter_, store, hub),
+      ends_(options_, &loop_, &runs_, &starter_, store, hub, &sweeper_),
       pauses_(&loop_, &runs_),
       loop_("runs") {}
 
@@ -89,7 +89,7 @@ void RunSupervisor::TakeUp(std::vector<RunRow> rows) {
     if (IsFinal(run->row.status)) {
       run->ended_ns = now_ns;
       // The earlier daemon may have died before it removed them.
-      ends_.RemoveUnwantedFiles(run);
+      ends_.RemoveUnwantedFiles(*run);
       continue;
     }
     if (!config.ok()) {  // this version refuses it; an earlier one did not

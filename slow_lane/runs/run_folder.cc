@@ -163,18 +163,26 @@ absl::Status RunFolder::Create() const {
 }
 
 absl::Status RunFolder::SetAside() const {
-  const std::filesystem::path path(path_);
-  const std::string runs = path.parent_path().string();
-  const std::string name = path.filename().string();
+  return MoveAside(path_, std::filesystem::path(path_).filename().string());
+}
+
+absl::Status RunFolder::SetCheckpointsAside() const {
+  const std::string name = std::filesystem::path(path_).filename().string();
+  return MoveAside(checkpoints_path(), absl::StrCat(name, ".checkpoints"));
+}
+
+absl::Status RunFolder::MoveAside(const std::string& path,
+                                  const std::string& name) const {
+  const std::string runs = std::filesystem::path(path_).parent_path().string();
   for (int number = 1;; ++number) {
     const std::string aside =
         absl::StrCat(runs, "/", kAsidePrefix, name, "-", number);
-    if (rename(path_.c_str(), aside.c_str()) == 0 || errno == ENOENT) {
+    if (rename(path.c_str(), aside.c_str()) == 0 || errno == ENOENT) {
       return absl::OkStatus();
     }
     // An earlier folder of that name is not removed yet.
     if (errno == EEXIST || errno == ENOTEMPTY) continue;
-    return MakeSystemError("rename", path_, errno);
+    return MakeSystemError("rename", path, errno);
   }
 }
 

@@ -101,6 +101,8 @@ class RunFolder {
   // remove; OK if there is none. Does not wait for the disk: a power cut may
   // undo it.
   absl::Status SetAside() const;
+  // The same, of the folder of checkpoints alone.
+  absl::Status SetCheckpointsAside() const;
 
   absl::Status WriteConfig(absl::string_view canonical_json) const;
 
@@ -136,6 +138,8 @@ class RunFolder {
 
  private:
   std::string File(absl::string_view name) const;
+  absl::Status MoveAside(const std::string& path,
+                         const std::string& name) const;
 
   std::string path_;
 };
