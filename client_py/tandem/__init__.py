@@ -55,6 +55,7 @@ if TYPE_CHECKING:
     from tandem.serving.command_line import serve_program as serve_program
     from tandem.serving.engine import Engine as Engine
     from tandem.serving.serve import serve as serve
+    from tandem.video import record_video as record_video
 
 # Submodule -> names of the front that are imported from it when they are used: the doctor needs none of them, and must
 # start where NumPy or the extension module is broken.
@@ -71,6 +72,7 @@ _FROM = {
     "serving.command_line": "serve_program",
     "serving.engine": "Engine",
     "serving.serve": "serve",
+    "video": "record_video",
 }
 _REGISTRATION = "tandem.environments.registration"  # whose import registers the tasks
 _SUBMODULES = (
@@ -96,6 +98,7 @@ __all__ = [
     "list_tasks",
     "make_vec",
     "publish_frames",
+    "record_video",
     "serve",
     "serve_program",
 ]

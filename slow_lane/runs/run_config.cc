@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cmath>
+#include <iterator>
 #include <limits>
 #include <nlohmann/json.hpp>
 
@@ -31,6 +32,10 @@ constexpr int kDeepest = 64;
 constexpr uint64_t kYearSecs = 365 * 24 * 3600;
 constexpr uint64_t kNoLimit = std::numeric_limits<int64_t>::max();
 constexpr absl::string_view kRay = "metadata.tandem.ray";
+constexpr absl::string_view kRestart = "metadata.tandem.restart";
+constexpr absl::string_view kParametersPath = "metadata.tandem.parameters";
+constexpr int64_t kMostPriority = 1'000'000;
+constexpr absl::string_view kRestartCauses[] = {"killed", "fault", "machine"};
 
 enum class Kind {
   kObject,      // an object with the table's keys only
@@ -42,6 +47,9 @@ enum class Kind {
   kFolder,      // as kText; a folder
   kAmounts,     // names and numbers above 0
   kVideoMode,   // MOSAIC's words
+  kCauses,      // an array of kRestartCauses
+  kParameters,  // names with texts, numbers and booleans
+  kPriority,    // an integer, at most kMostPriority away from 0
   kInteger,
   kBool,
 };
@@ -75,6 +83,13 @@ constexpr Rule kRules[] = {
     {"metadata.tandem.working_directory", Kind::kFolder},
     {"metadata.tandem.step_stride", Kind::kInteger, false, 1},
     {"metadata.tandem.enforce_resources", Kind::kBool},
+    {"metadata.tandem.reserve_memory", Kind::kBool},
+    {"metadata.tandem.priority", Kind::kPriority},
+    {kParametersPath, Kind::kParameters},
+    {"metadata.tandem.sweep", Kind::kText, false, 1, 120},
+    {kRestart, Kind::kObject},
+    {"metadata.tandem.restart.max", Kind::kInteger, true, 1, 1000},
+    {"metadata.tandem.restart.on", Kind::kCauses},
     {"metadata.tandem.fault_after", Kind::kInteger, false, 0, kYearSecs},
     {"metadata.tandem.fast_lane", Kind::kObject},
     {"metadata.tandem.fast_lane.only", Kind::kBool},
@@ -191,6 +206,26 @@ std::string Expected(const Rule& rule, const json& value, bool* is_met) {
     case Kind::kAmounts:
       *is_met = value.is_object();
       return "an object";
+    case Kind::kParameters:
+      *is_met =
+          value.is_object() && absl::c_all_of(value, [](const json& each) {
+            return each.is_primitive() && !each.is_null();
+          });
+      return "an object of strings, numbers, true and false";
+    case Kind::kCauses:
+      *is_met =
+          value.is_array() && absl::c_all_of(value, [](const json& each) {
+            return each.is_string() &&
+                   absl::c_linear_search(kRestartCauses,
+                                         each.get_ref<const std::string&>());
+          });
+      return absl::StrCat("an array of ", absl::StrJoin(kRestartCauses, ", "));
+    case Kind::kPriority:
+      *is_met = value.is_number_integer() &&
+                value.get<double>() >= -static_cast<double>(kMostPriority) &&
+                value.get<double>() <= static_cast<double>(kMostPriority);
+      return absl::StrCat("an integer from ", -kMostPriority, " to ",
+                          kMostPriority);
     case Kind::kTexts:
       *is_met = value.is_array();
       return "an array of strings";
@@ -289,7 +324,8 @@ void CheckRay(json& root, Problems* problems) {
                   "more");
   }
   for (const absl::string_view path :
-       {"schedule.max_duration_seconds", "metadata.tandem.enforce_resources"}) {
+       {absl::string_view("schedule.max_duration_seconds"),
+        absl::string_view("metadata.tandem.enforce_resources"), kRestart}) {
     if (Find(root, path) != nullptr) {
       problems->Add(path, absl::StrCat("none", kBeside), "one");
     }
@@ -382,6 +418,32 @@ std::map<std::string, std::string> FastLaneVariables(json& root) {
   return variables;
 }
 
+bool FlagAt(json& root, absl::string_view path) {
+  const json* const value = Find(root, path);
+  return value != nullptr && value->get<bool>();
+}
+
+void ReadRestart(json& root, RunConfig* config) {
+  json* const restart = Find(root, kRestart);
+  if (restart == nullptr) return;
+  config->restart_max = *IntegerOf((*restart)["max"]);
+  config->restart_on = {std::begin(kRestartCauses), std::end(kRestartCauses)};
+  if (restart->contains("on")) {
+    config->restart_on = (*restart)["on"].get<std::set<std::string>>();
+  }
+}
+
+std::map<std::string, std::string> ParametersOf(json& root) {
+  std::map<std::string, std::string> parameters;
+  const json* const given = Find(root, kParametersPath);
+  if (given == nullptr) return parameters;
+  for (const auto& [name, value] : given->items()) {
+    parameters[name] =
+        value.is_string() ? value.get<std::string>() : value.dump();
+  }
+  return parameters;
+}
+
 absl::StatusOr<json> ParseObject(absl::string_view text) {
   json given;
   try {
@@ -438,8 +500,14 @@ absl::StatusOr<RunConfig> ParseRunConfig(absl::string_view text) {
       root["environment"].get<std::map<std::string, std::string>>();
   config.cpus = root["resources"]["cpus"];
   config.memory_mb = root["resources"]["memory_mb"];
-  const json* const enforced = Find(root, "metadata.tandem.enforce_resources");
-  config.enforce_resources = enforced != nullptr && enforced->get<bool>();
+  config.enforce_resources = FlagAt(root, "metadata.tandem.enforce_resources");
+  config.reserve_memory = FlagAt(root, "metadata.tandem.reserve_memory");
+  if (const json* const priority = Find(root, "metadata.tandem.priority")) {
+    config.priority = priority->get<int32_t>();
+  }
+  config.parameters = ParametersOf(root);
+  config.sweep = TextAt(root, "metadata.tandem.sweep").value_or("");
+  ReadRestart(root, &config);
   config.gpus_requested = root["resources"]["gpus"]["requested"];
   config.gpus_mandatory = root["resources"]["gpus"]["mandatory"];
   config.persist_logs = root["artifacts"]["persist_logs"];

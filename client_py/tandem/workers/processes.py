@@ -73,6 +73,7 @@ class WorkerProcesses(ClosesOnExit, NotPicklable):
         most = max(counts)
         self._info_bytes = _whole_pages(2**16 + 2**10 * most if options.info_bytes is None else options.info_bytes)
         self._has_options = False
+        self._truncates = options.on_error == "truncate"
         self._frames = frames
         self.info_areas: list[InfoArea] = []
         make_room_for_files(_FILES_OF_WORKER * num_workers + _OTHER_FILES)
@@ -139,7 +140,9 @@ class WorkerProcesses(ClosesOnExit, NotPicklable):
         """Makes the region, and lets the workers take their slots."""
         first = self._workers[0]
         assert first.report is not None
-        serving = Serving(self.name, first.report.spaces, self._info_bytes, wait_strategy, self._frames)
+        serving = Serving(
+            self.name, first.report.spaces, self._info_bytes, wait_strategy, self._truncates, self._frames
+        )
         spec = {
             "num_envs": self.num_envs,
             "num_workers": len(self._workers),
