@@ -76,7 +76,8 @@ def _picture(envs: Any) -> NDArray[np.uint8]:
     if isinstance(envs, VectorEnv):
         client = getattr(envs.unwrapped, "client", None)
         if client is not None and client.has_frames:
-            return client.drawn_frame()[0]
+            drawn: NDArray[np.uint8] = client.drawn_frame()[0]
+            return drawn
         images = envs.render()
     else:
         images = envs.get_images()

@@ -1,5 +1,6 @@
 // The rules of RunEnds and RunPauses, with a clock that the test advances. No
 // process of the runs exists.
+// Length: a short test for each rule, all with the same clock.
 
 #include <atomic>
 #include <cstdint>

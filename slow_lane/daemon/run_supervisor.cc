@@ -1,3 +1,5 @@
+// Length: each change of a run's state, one function each.
+
 #include "slow_lane/daemon/run_supervisor.h"
 
 #include <algorithm>

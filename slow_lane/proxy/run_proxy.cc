@@ -1,3 +1,5 @@
+// Length: one class, the work of one thread.
+
 #include "slow_lane/proxy/run_proxy.h"
 
 #include <fcntl.h>

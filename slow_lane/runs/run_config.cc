@@ -1,3 +1,5 @@
+// Length: a short function for each key, with its error.
+
 #include "slow_lane/runs/run_config.h"
 
 #include <sha2.h>

@@ -1,3 +1,5 @@
+// Length: a short test for each table and stream.
+
 #include "slow_lane/store/event_store.h"
 
 #include <gmock/gmock.h>

@@ -46,7 +46,7 @@ def _same(one: Any, other: Any) -> bool:
         return False
     if one.dtype == object:
         return all(map(_same, one.ravel().tolist(), other.ravel().tolist()))
-    return one.tobytes() == other.tobytes()
+    return bool(one.tobytes() == other.tobytes())
 
 
 def _run(envs: Any, actions: list[Any]) -> list[Any]:
@@ -58,7 +58,7 @@ def _run(envs: Any, actions: list[Any]) -> list[Any]:
 def test_the_future_of_a_state_is_the_same(task: str, mode: str) -> None:
     """In the same environments, in others, and from an episode that has just ended."""
     with closing(_made(task, mode)) as envs, closing(_made(task, mode, num_workers=3)) as others:
-        last = envs.reset(seed=1)
+        last: Any = envs.reset(seed=1)
         for step in range(100):
             last = envs.step(envs.action_space.sample())
             if step > 9 and (last[2] | last[3]).any():

@@ -1,4 +1,7 @@
-"""`WorkerVectorEnv`: environments in Python, in worker processes, as a `gymnasium.vector.VectorEnv`."""
+"""`WorkerVectorEnv`: environments in Python, in worker processes, as a `gymnasium.vector.VectorEnv`.
+
+Length: one class, with the contract of each method.
+"""
 
 import contextlib
 import functools

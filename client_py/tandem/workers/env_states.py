@@ -127,7 +127,7 @@ def _own_state(env: Any) -> Any:
     )
 
 
-class _Pickler(cloudpickle.Pickler):
+class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]  # it has no types
     def __init__(self, file: io.BytesIO, own: Any) -> None:
         super().__init__(file)
         self._own = own

@@ -37,8 +37,8 @@ class EpisodeCounter:
 
     def end(self, ended: _Mask, terminations: Any, truncations: Any, errors: Mapping[int, str]) -> None:
         """Prints an event for each ended episode; `errors` are texts of exceptions, by environment."""
-        for index in np.flatnonzero(ended):
-            metadata: dict[str, object] = {"env": int(index)}
+        for index in np.flatnonzero(ended).tolist():
+            metadata: dict[str, object] = {"env": index}
             if index in errors:
                 metadata["error"] = errors[index]
             self._events.episode(
