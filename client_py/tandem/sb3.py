@@ -222,10 +222,9 @@ class Checkpoints(BaseCallback):
     The file has the algorithm with its optimizer and replay buffer, the environments' states, the numbers of wrappers
     such as VecNormalize, and the random generators. `resumed` reads it.
 
-    >>> envs = tandem.make_vec("CartPole-v1", 8, backend="python").as_sb3()  # doctest: +SKIP
-    >>> model = resumed("training", PPO, envs) or PPO("MlpPolicy", envs)  # doctest: +SKIP
-    >>> model.learn(steps - model.num_timesteps, Checkpoints("training", 10_000), reset_num_timesteps=False)
-    ... # doctest: +SKIP
+        envs = tandem.make_vec("CartPole-v1", 8, backend="python").as_sb3()
+        model = resumed("training", PPO, envs) or PPO("MlpPolicy", envs)
+        model.learn(steps - model.num_timesteps, Checkpoints("training", 10_000), reset_num_timesteps=False)
     """
 
     def __init__(self, path: str | os.PathLike[str], every: int) -> None:
