@@ -54,6 +54,6 @@ for batch in collector:
             optimizer.zero_grad()
             (losses["loss_objective"] + losses["loss_critic"] + losses["loss_entropy"]).backward()
             optimizer.step()
-    logger.log_metrics({name: float(losses[name]) for name in losses.keys()}, step=collector._frames)
+    logger.log_metrics(losses.detach(), step=collector._frames)
 collector.shutdown()
 print(f"return {sum(returns[-32:]) / len(returns[-32:]):.1f}")
