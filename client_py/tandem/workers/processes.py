@@ -5,7 +5,6 @@ import mmap
 import os
 import pickle
 import sys
-import uuid
 from collections.abc import Sequence
 from multiprocessing.connection import wait
 from typing import Any
@@ -14,6 +13,7 @@ import numpy as np
 
 from tandem import _native, errors
 from tandem.arguments import shown
+from tandem.engine.default_name import default_name
 from tandem.engine.options import WorkerOptions
 from tandem.errors import EngineStartFailed, InvalidArgument, PeerGone, TandemError
 from tandem.handles import ClosesOnExit, NotPicklable
@@ -63,7 +63,7 @@ class WorkerProcesses(ClosesOnExit, NotPicklable):
           Unsupported: As `tandem.spaces.fields.layout`.
           SystemCallFailed: This process may not have so many open files.
         """
-        self.name = f"tandem-{os.getpid()}-{uuid.uuid4().hex[:12]}"
+        self.name = default_name()
         self.num_envs = len(env_fns)
         self._owner = os.getpid()
         each, more = divmod(self.num_envs, num_workers)  # as PlanWorkers in C++

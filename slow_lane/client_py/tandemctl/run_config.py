@@ -36,7 +36,7 @@ def run_config(
         "step_stride": options.step_stride,
         "priority": options.priority,
         "restart": None if options.restart is None else {"max": options.restart},
-        "fast_lane": {} if options.frames else None,
+        "fast_lane": {"video_mode": "grid"} if options.frames else None,
         "parameters": parameters or None,
         "sweep": sweep or None,
     }

@@ -36,7 +36,7 @@ def test_config_has_each_given_option() -> None:
         "working_directory": "/home/me",
         "priority": -1,
         "restart": {"max": 2},
-        "fast_lane": {},
+        "fast_lane": {"video_mode": "grid"},
     }
     least = _config("--", "./p", folder="/home/\udcff")
     assert least["resources"]["gpus"] == {"requested": 0, "mandatory": False}

@@ -59,6 +59,7 @@ class RecordEpisodes(_Wrapper):
         mode = env.metadata.get("autoreset_mode", AutoresetMode.NEXT_STEP)
         if not isinstance(mode, AutoresetMode):
             raise InvalidArgument(f"env.metadata['autoreset_mode']: expected an AutoresetMode, found {mode!r}")
+        self.autoreset_mode = mode  # which other wrappers read
         self._resets_in_step = mode is AutoresetMode.SAME_STEP
         self._resets_by_itself = mode is not AutoresetMode.DISABLED
         self._events = EventWriter() if events is None else events
