@@ -30,8 +30,8 @@ torch.manual_seed(asked.seed)
 torch.set_num_threads(1)
 # TorchRL refuses Gymnasium's default mode, NEXT_STEP.
 vector = tandem.make_vec(asked.task, asked.num_envs, backend=asked.backend, autoreset_mode="SameStep")
-vector, logger = RecordEpisodes(vector, job_events()), Logger()  # of a job of the daemon
 size, count = vector.single_observation_space.shape[0], int(vector.single_action_space.n)
+vector, logger = RecordEpisodes(vector, job_events()), Logger()  # of a job of the daemon
 envs = TransformedEnv(GymWrapper(vector, categorical_action_encoding=True), RewardSum())
 envs.append_transform(DoubleToFloat())
 envs.set_seed(asked.seed)

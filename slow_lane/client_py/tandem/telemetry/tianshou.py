@@ -17,7 +17,7 @@ class Logger(BaseLogger):
 
     def __init__(self, events: EventWriter | None = None, **intervals: int) -> None:
         """Prints by `events`; None: as a job of the daemon does. `intervals` are those of Tianshou's `BaseLogger`."""
-        super().__init__(**intervals)  # type: ignore[arg-type]  # it checks them
+        super().__init__(**intervals)
         self._events = job_events() if events is None else events
         self._episodes = 0
 
