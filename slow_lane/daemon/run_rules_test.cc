@@ -388,7 +388,7 @@ TEST_F(RunRulesTest, NextAttemptIsNotDispatchedBeforeItIsDurable) {
   EXPECT_THAT(Dispatch({run_}), ElementsAre("-"));
 }
 
-TEST_F(RunRulesTest, EndsByTheDaemonAndUnnamedCausesAreFinal) {
+TEST_F(RunRulesTest, EndByTheDaemonIsFinal) {
   On([&] {
     run_->config.restart_max = 9;
     run_->config.restart_on = {"fault", "machine"};
@@ -398,15 +398,6 @@ TEST_F(RunRulesTest, EndsByTheDaemonAndUnnamedCausesAreFinal) {
   ended.set_exit_code(3);
   WorkerEnds(ended);
   EXPECT_EQ(State(), RUN_STATUS_TERM);
-}
-
-TEST_F(RunRulesTest, KillIsFinalIfOnlyOtherCausesRestart) {
-  On([&] {
-    run_->config.restart_max = 9;
-    run_->config.restart_on = {"fault", "machine"};
-  });
-  WorkerIsKilled();
-  EXPECT_EQ(State(), RUN_STATUS_FAULT);
 }
 
 TEST_F(RunRulesTest, MaxStepsCountsPrintedOrStoredOnes) {

@@ -18,11 +18,11 @@ from slow_lane.testing.daemon_fixture import (  # noqa: F401, some are fixtures
     Lane,
     lane_fixture,
     running_lane,
-    wait_until,
     watchdog,
 )
 from slow_lane.testing.printed_lines import check_table
 from tandem.telemetry import TrainerClient
+from tandem.testing.daemons import wait_until
 
 _SCALARS = """
 def scalars(step, **values):
@@ -231,7 +231,8 @@ def test_a_run_ends_after_its_last_attempt(lane: Lane) -> None:
 )
 def test_other_ends_are_final(lane: Lane, source: str, restart: dict[str, Any] | None) -> None:
     """Success, an end that the configuration does not name, and a configuration without restarts."""
-    run_id = _job(lane, _ATTEMPTS + source, **({"restart": restart} if restart else {}))
+    options: dict[str, Any] = {"restart": restart} if restart else {}
+    run_id = _job(lane, _ATTEMPTS + source, **options)
     lane.wait_for(run_id, FAULT if source else TERM)
     assert len(lane.describe(run_id).attempts) == 1
 

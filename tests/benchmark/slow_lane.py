@@ -317,7 +317,7 @@ _CASES = [
         ("K steps/s",),
     ),
     Case(
-        f"Scalars into durable rows, {_NUMBERS} an event, each a row; and one such event after {_STEPS_PER_SCALARS} steps",
+        f"Scalars into durable rows, {_NUMBERS} an event, each a row; one such event after {_STEPS_PER_SCALARS} steps",
         [
             Row("steps_alone", "Tandem, steps", turns(_rows, "steps")),
             Row("scalars", "Tandem, scalars", turns(_rows, "scalars"), ("steps_alone",)),
