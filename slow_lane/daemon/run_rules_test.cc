@@ -1,6 +1,5 @@
 // The rules of RunEnds and RunPauses, with a clock that the test advances. No
 // process of the runs exists.
-// Length: a short test for each rule, all with the same clock.
 
 #include <atomic>
 #include <cstdint>
@@ -389,7 +388,7 @@ TEST_F(RunRulesTest, NextAttemptIsNotDispatchedBeforeItIsDurable) {
   EXPECT_THAT(Dispatch({run_}), ElementsAre("-"));
 }
 
-TEST_F(RunRulesTest, EndsByTheDaemonAndUnnamedCausesAreFinal) {
+TEST_F(RunRulesTest, EndByTheDaemonIsFinal) {
   On([&] {
     run_->config.restart_max = 9;
     run_->config.restart_on = {"fault", "machine"};
@@ -399,15 +398,6 @@ TEST_F(RunRulesTest, EndsByTheDaemonAndUnnamedCausesAreFinal) {
   ended.set_exit_code(3);
   WorkerEnds(ended);
   EXPECT_EQ(State(), RUN_STATUS_TERM);
-}
-
-TEST_F(RunRulesTest, KillIsFinalIfOnlyOtherCausesRestart) {
-  On([&] {
-    run_->config.restart_max = 9;
-    run_->config.restart_on = {"fault", "machine"};
-  });
-  WorkerIsKilled();
-  EXPECT_EQ(State(), RUN_STATUS_FAULT);
 }
 
 TEST_F(RunRulesTest, MaxStepsCountsPrintedOrStoredOnes) {

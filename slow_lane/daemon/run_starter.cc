@@ -137,10 +137,12 @@ void RunStarter::Dispatch() {
   std::vector<LiveRun*> queue;
   for (LiveRun* const run : runs_->InOrder()) {
     if (IsFinal(run->row.status)) continue;
-    if (run->dispatched) {
+    if (run->dispatched ||
+        run->record.status() != gymgui::trainer::RUN_STATUS_INIT) {
+      // Also of a run whose next attempt is not durable yet.
       room.Take(ShareOf(run->config));
-    } else if (run->record.status() == gymgui::trainer::RUN_STATUS_INIT) {
-      queue.push_back(run);  // its new attempt is durable
+    } else {
+      queue.push_back(run);
     }
   }
   std::ranges::stable_sort(queue, std::greater(), [](const LiveRun* run) {
@@ -168,7 +170,10 @@ void RunStarter::Dispatch() {
     }
     if (const absl::Status ready = Prepare(*run); !ready.ok()) {
       run->waiting_for = std::string(ready.message());
-      continue;  // the next tick tries again
+      // The next tick tries again. No other run takes the place of a run that
+      // only waits for its last proxy.
+      if (absl::IsUnavailable(ready)) room.Take(share);
+      continue;
     }
     run->waiting_for = run->config.on_ray ? "its job of Ray" : "";
     run->dispatched = true;
@@ -181,6 +186,21 @@ void RunStarter::Dispatch() {
 MachineShare RunStarter::ShareOf(const RunConfig& config) const {
   if (!options_.machine.has_value() || config.on_ray) return {};
   return {config.cpus, config.reserve_memory ? config.memory_mb : 0};
+}
+
+absl::Status RunStarter::CheckFits(const RunConfig& config) const {
+  if (config.gpus_mandatory &&
+      config.gpus_requested > static_cast<uint32_t>(gpus_.total())) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "resources.gpus.requested: expected at most ", gpus_.total(),
+        ", all that this daemon has (--gpu_slots), found ",
+        config.gpus_requested, " that are mandatory"));
+  }
+  const std::string more = AsksForMore(config);
+  if (!options_.strict_resources || more.empty()) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(
+      "resources: expected no more than this daemon has, found a run that ",
+      more, " (--strict_resources refuses it)"));
 }
 
 std::string RunStarter::AsksForMore(const RunConfig& config) const {

@@ -94,6 +94,9 @@ class RunStarter {
   // Returns what the run reserves while it is dispatched; nothing for a run on
   // Ray, and without a queue.
   MachineShare ShareOf(const RunConfig& config) const;
+  // kInvalidArgument: the run needs more GPUs than there are; or more
+  // processors or memory, with strict_resources.
+  absl::Status CheckFits(const RunConfig& config) const;
   // Returns a text for people: that the run asks for more than the machine has;
   // empty: it does not.
   std::string AsksForMore(const RunConfig& config) const;
@@ -112,6 +115,7 @@ class RunStarter {
  private:
   // Returns false if the run must wait for GPUs.
   bool TakeGpus(LiveRun* run, bool gpus_are_awaited);
+  // kUnavailable: the last attempt's proxy has not exited yet.
   absl::Status Prepare(const LiveRun& run);
   void Spawn(const std::string& run_id);
   void ProxyEnded(const std::string& run_id);

@@ -1,5 +1,3 @@
-// Length: each change of a run's state, one function each.
-
 #include "slow_lane/daemon/run_supervisor.h"
 
 #include <algorithm>
@@ -149,18 +147,8 @@ void RunSupervisor::Submit(std::string run_id, RunConfig config,
   } else if (const absl::Status valid = CheckRunId(run_id); !valid.ok()) {
     return answer(valid);
   }
-  if (config.gpus_mandatory &&
-      config.gpus_requested > static_cast<uint32_t>(starter_.gpus().total())) {
-    return answer(absl::InvalidArgumentError(absl::StrCat(
-        "resources.gpus.requested: expected at most ", starter_.gpus().total(),
-        ", all that this daemon has (--gpu_slots), found ",
-        config.gpus_requested, " that are mandatory")));
-  }
-  if (const std::string more = starter_.AsksForMore(config);
-      options_.strict_resources && !more.empty()) {
-    return answer(absl::InvalidArgumentError(absl::StrCat(
-        "resources: expected no more than this daemon has, found that the run ",
-        more, " (--strict_resources refuses that)")));
+  if (const absl::Status fits = starter_.CheckFits(config); !fits.ok()) {
+    return answer(fits);
   }
   auto row = std::make_shared<RunRow>();
   row->run_id = std::move(run_id);
@@ -385,8 +373,7 @@ void RunSupervisor::Link(const v1::Hello& hello,
          if (std::max(hello.attempt(), 1u) != run->row.attempt) {
            link->Recorded();  // it reports an end that is durable
            return reply(absl::FailedPreconditionError(
-               "expected the proxy of the run's current attempt, found an "
-               "earlier one's"));
+               "expected the current attempt's proxy, found an earlier one's"));
          }
          if (run->link != nullptr) {
            run->link->Refuse("another link of this run's proxy took over");

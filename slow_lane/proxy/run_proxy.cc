@@ -1,17 +1,13 @@
-// Length: one class, the work of one thread.
-
 #include "slow_lane/proxy/run_proxy.h"
 
 #include <fcntl.h>
 #include <google/protobuf/arena.h>
 #include <grpcpp/security/credentials.h>
 #include <poll.h>
-#include <sys/inotify.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <csignal>
 #include <cstdint>
@@ -34,6 +30,7 @@
 #include "slow_lane/proxy/daemon_link.h"
 #include "slow_lane/proxy/event_collector.h"
 #include "slow_lane/proxy/frame_sender.h"
+#include "slow_lane/proxy/output_pace.h"
 #include "slow_lane/proxy/remote_run.h"
 #include "slow_lane/runs/limits.h"
 #include "slow_lane/runs/process_tree.h"
@@ -50,16 +47,9 @@ namespace {
 // maximum is kLinkWindow, enough for full commits in the daemon.
 constexpr size_t kWindowOfSmall = 2;
 constexpr size_t kSmallBytes = EventCollector::kBatchBytes / 2;
-// The pause between two reads of the worker's output: shortest while it grows,
-// longest while it does not. inotify then ends the pause; without it, the pause
-// is kLongestBlindPollMs at most.
-constexpr int kShortestPollMs = 20;
-constexpr int kLongestPollMs = 1'000;
-constexpr int kLongestBlindPollMs = 160;
 constexpr int kReconnectMs = 200;
 // After a read error the proxy tries again: without limit while the worker
 // lives, and this number of times after its end.
-constexpr int kRetryMs = 1'000;
 constexpr int kTriesAfterTheEnd = 5;
 constexpr int64_t kNsPerMs = 1'000'000;
 // The proxy exits after this time without a worker and without a daemon. The
@@ -71,16 +61,6 @@ constexpr double kExitRecordSecs = 5;
 
 void Log(absl::string_view line) {
   std::cerr << PrintableLines(line) << std::endl;
-}
-
-// Returns an inotify descriptor that is readable after a write to the file. An
-// invalid one: the user has no inotify instance left, or no such file system.
-UniqueFd WatchWrites(const std::string& path) {
-  UniqueFd watch(inotify_init1(IN_NONBLOCK | IN_CLOEXEC));
-  if (inotify_add_watch(watch.get(), path.c_str(), IN_MODIFY) < 0) {
-    watch.reset();
-  }
-  return watch;
 }
 
 // The proxy of one run; one thread.
@@ -163,7 +143,7 @@ class Proxy {
     unacknowledged_.clear();
     sent_start_ = sent_end_ = delivered_all_ = false;
     sent_problem_ = tail_problem_.empty();
-    next_read_ns_ = 0;
+    pace_.ReadAtOnce();
     v1::Hello hello;
     hello.set_run_id(options_.run_id);
     hello.set_token(plan_.token);
@@ -232,7 +212,7 @@ class Proxy {
     const UniqueFd made(
         open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600));
     if (!made.valid()) return MakeSystemError("open", path, errno);
-    if (!writes_.valid()) writes_ = WatchWrites(path);
+    pace_.Watch(path);
     TANDEM_ASSIGN_OR_RETURN(
         EventCollector collector,
         EventCollector::Open(path, *welcome_, config_.step_stride));
@@ -255,8 +235,7 @@ class Proxy {
     }
     // Keeps the pause also after an acknowledgment: otherwise 100 proxies would
     // send smaller and smaller batches.
-    if ((!exit_.has_value() || !tail_problem_.empty()) &&
-        MonotonicNanos() < next_read_ns_) {
+    if ((!exit_.has_value() || !tail_problem_.empty()) && !pace_.IsDue()) {
       return;
     }
     absl::Status problem;
@@ -287,12 +266,7 @@ class Proxy {
       }
     }
     NoteTail(problem);
-    const int longest_ms =
-        writes_.valid() ? kLongestPollMs : kLongestBlindPollMs;
-    poll_ms_ = grew ? kShortestPollMs : std::min(poll_ms_ * 2, longest_ms);
-    const int pause_ms = problem.ok() ? poll_ms_ : kRetryMs;
-    next_read_ns_ =
-        more && problem.ok() ? 0 : MonotonicNanos() + pause_ms * kNsPerMs;
+    problem.ok() ? pace_.NoteRead(grew, more) : pace_.NoteError();
   }
 
   // Notes the result of a read, and whether the proxy tries again.
@@ -411,7 +385,7 @@ class Proxy {
       const absl::StatusOr<std::optional<WorkerExit>> written =
           folder_.ReadExit();
       if (written.ok() && written->has_value()) return **written;
-      poll(nullptr, 0, kShortestPollMs);
+      poll(nullptr, 0, OutputPace::kShortestMs);
     } while (!deadline.PassedAt(MonotonicNanos()));
     return {.how = WorkerExit::How::kUnknown,
             .number = 0,
@@ -420,31 +394,23 @@ class Proxy {
 
   void Wait() {
     if (recorded_ || refused_.has_value()) return;
-    // Not while the output grows: the pause collects small writes.
-    const bool is_idle = link_.connected() && tail_problem_.empty() &&
-                         poll_ms_ > kShortestPollMs;
-    pollfd fds[] = {
-        {.fd = link_.wake_fd(), .events = POLLIN, .revents = 0},
-        {.fd = worker_.has_value() ? worker_->pidfd.get() : -1,
-         .events = POLLIN,
-         .revents = 0},
-        {.fd = stop_, .events = POLLIN, .revents = 0},
-        {.fd = is_idle ? writes_.get() : -1, .events = POLLIN, .revents = 0}};
-    int wait_ms = link_.connected() ? poll_ms_ : kReconnectMs;
-    for (const int64_t next_ns : {next_read_ns_, next_beat_ns_}) {
+    pollfd fds[] = {{.fd = link_.wake_fd(), .events = POLLIN, .revents = 0},
+                    {.fd = worker_.has_value() ? worker_->pidfd.get() : -1,
+                     .events = POLLIN,
+                     .revents = 0},
+                    {.fd = stop_, .events = POLLIN, .revents = 0},
+                    {.fd = link_.connected() ? pace_.wake_fd() : -1,
+                     .events = POLLIN,
+                     .revents = 0}};
+    int wait_ms = link_.connected() ? pace_.pause_ms() : kReconnectMs;
+    for (const int64_t next_ns : {pace_.next_ns(), next_beat_ns_}) {
       const int64_t until_ns = next_ns - MonotonicNanos();
       if (until_ns <= 0) continue;
       wait_ms = static_cast<int>(
           std::min<int64_t>(wait_ms, (until_ns + kNsPerMs - 1) / kNsPerMs));
     }
     poll(fds, std::size(fds), wait_ms);
-    if (fds[3].revents != 0) {
-      // Before the next read, so that it sees every write of these events.
-      std::array<char, 4096> events;
-      while (read(writes_.get(), events.data(), events.size()) > 0) {
-      }
-      next_read_ns_ = 0;
-    }
+    if (fds[3].revents != 0) pace_.Wake();
     if (worker_.has_value()) ReapOrphans(worker_->identity.pid);
     if (fds[2].revents != 0) Stop();
     if (fds[1].revents != 0) WorkerHasEnded(std::nullopt);
@@ -464,7 +430,6 @@ class Proxy {
   bool sent_problem_ = true;
   bool sent_end_ = false;
   std::optional<EventCollector> collector_;
-  UniqueFd writes_;  // to the worker's output; also of the next links
   std::deque<uint64_t> unacknowledged_;  // offsets at which batches end
   size_t window_ = kLinkWindow;
   bool delivered_all_ = false;  // all output of a worker that has ended
@@ -481,8 +446,7 @@ class Proxy {
   bool recorded_ = false;
   bool stopping_ = false;
   std::optional<std::string> refused_;
-  int poll_ms_ = kShortestPollMs;
-  int64_t next_read_ns_ = 0;
+  OutputPace pace_;
 };
 
 absl::Status RunRemoteProxy(const ProxyOptions& options) {

@@ -1,5 +1,3 @@
-// Length: a short test for each table and stream.
-
 #include "slow_lane/store/event_store.h"
 
 #include <gmock/gmock.h>
@@ -421,17 +419,9 @@ TEST_F(EventStoreTest, EachFieldComesBackAsItWas) {
   line.set_length(8);
   line.set_reason("expected a number");
   line.set_head("{\"step\":x");
-  v1::Scalars& scalars = *sent.add_scalars();
-  scalars.set_seq_id(1);
-  scalars.set_step(std::numeric_limits<uint64_t>::max());
-  for (const char* name : {"train/loss", "<i>\x1b[1m", "kl"}) {
-    scalars.add_names(name);
-  }
-  scalars.add_values(0.1);
-  scalars.add_values(std::numeric_limits<double>::quiet_NaN());
-  scalars.add_values(-std::numeric_limits<double>::infinity());
-  scalars.mutable_timestamp()->set_seconds(1'700'000'002);
-  scalars.set_worker_id("w3");
+  AddScalars(std::numeric_limits<uint64_t>::max(),
+             {0.1, std::nan(""), -HUGE_VAL}, &sent);
+  sent.mutable_scalars(0)->set_seq_id(1);
   auto appended = AppendAndWait(*store_, sent);
   ASSERT_TRUE(appended.ok()) << appended.status();
 

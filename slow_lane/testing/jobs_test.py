@@ -231,8 +231,8 @@ def test_a_run_ends_after_its_last_attempt(lane: Lane) -> None:
 )
 def test_other_ends_are_final(lane: Lane, source: str, restart: dict[str, Any] | None) -> None:
     """Success, an end that the configuration does not name, and a configuration without restarts."""
-    tandem: dict[str, Any] = {"restart": restart} if restart else {}
-    run_id = _job(lane, _ATTEMPTS + source, **tandem)
+    options: dict[str, Any] = {"restart": restart} if restart else {}
+    run_id = _job(lane, _ATTEMPTS + source, **options)
     lane.wait_for(run_id, FAULT if source else TERM)
     assert len(lane.describe(run_id).attempts) == 1
 

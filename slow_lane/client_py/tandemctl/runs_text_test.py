@@ -98,8 +98,8 @@ def test_a_table_has_a_line_for_each_run() -> None:
     assert rendered(runs_table([_run(), _FAULTED], _NOW)) == [
         "RUN    NAME  STATE       TIME  STEPS  STEPS/S  EPISODES      RETURN  MALFORMED  PROGRESS            REMARK",
         "01ARZ  ant   EXECUTING  1 min  2,500      250        12  97.5 of 12             [##--------]  25 %",
-        "02BAD  ant   FAULTED      7 s  2,500                 12                      3                      the "
-        "worker exited with code 1; the last it wrote to stderr: ValueError: \\x1b[1m!",
+        "02BAD  ant   FAULTED      7 s  2,500                 12                      3                      "
+        "the worker exited with code 1; the last it wrote to stderr: ValueError: \\x1b[1m!",
     ]
     assert rendered(runs_table([_run(run_name="日本")], _NOW))[0].startswith("RUN    NAME  STATE")
 

@@ -93,7 +93,7 @@ class RunDescription:
       return_deviation: Standard deviation of these returns.
       episodes_per_second: Rate of the last seconds.
       attempts: The starts of its worker, the current one last.
-      parameters: What `metadata.tandem.parameters` says: texts, and numbers as JSON.
+      parameters: What `metadata.tandem.parameters` says, by name: texts, and numbers as JSON.
       sweep: What `metadata.tandem.sweep` says; empty: it belongs to no sweep.
       priority: Runs of a higher priority start first.
       failure_line: Of a failed run: the last line of its exception; empty: unknown.
@@ -139,6 +139,7 @@ class RunDescription:
         """Copies a RunDescription message."""
         others = {name: read(message) for name, read in readers(RunDescription, message.__class__).items()}
         others["workers"] = tuple(map(RegisteredWorker.from_message, others["workers"]))
+        others["parameters"] = dict(sorted(others.get("parameters", {}).items()))  # a map has no order
         others["attempts"] = tuple(map(Attempt.from_message, others.get("attempts", ())))
         return RunDescription(Run.from_message(message.record), **others)
 
