@@ -141,10 +141,7 @@ void RequestImagesInData(rpc::PayloadUnion* request) {
 }
 
 absl::Status CheckBytes(uint64_t size) {
-  if (size <= kMaxEnvelopeBytes) return absl::OkStatus();
-  return MakeError(ErrorCode::kMessageTooLarge,
-                   absl::StrCat("size: expected at most ", kMaxEnvelopeBytes,
-                                ", found ", size, "; nothing was sent"));
+  return CheckEnvelopeBytes(size, "size", "nothing was sent");
 }
 
 // Checks what each call needs; there is no answer yet.

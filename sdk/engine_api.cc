@@ -301,7 +301,9 @@ tandem_code tandem_engine_stop(tandem_engine* engine) {
 
 int32_t tandem_engine_stopping(tandem_engine* engine) {
   const OpenEngines::Use use = OpenEngines::Get().Enter(engine);
-  return !use || use->engine->host().StopRequested() ? 1 : 0;
+  const bool serves = use && use->born_in == tandem::ForkCount() &&
+                      !use->engine->host().StopRequested();
+  return serves ? 0 : 1;
 }
 
 tandem_code tandem_engine_enable(tandem_engine* engine, const char* service,

@@ -451,6 +451,7 @@ TEST_F(ApiTest, AForkedChildIsRefused) {
         tandem_client_step(client, actions, 2, 60) == TANDEM_FORKED_CHILD &&
         tandem_client_array(client, "obs", nullptr) == TANDEM_FORKED_CHILD &&
         tandem_engine_poll(engine_, nullptr) == TANDEM_FORKED_CHILD &&
+        tandem_engine_stopping(engine_) == 1 &&
         tandem_engine_destroy(engine_) == TANDEM_FORKED_CHILD;
     _exit(refused ? 0 : 1);
   }

@@ -1,11 +1,14 @@
 #include "sdk/engine_fields.h"
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <iterator>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <numeric>
 #include <optional>
 #include <span>
 #include <string>
@@ -28,6 +31,8 @@ namespace tandem {
 namespace {
 
 using nlohmann::json;
+
+constexpr size_t kMostShown = 200;  // bytes of a space
 
 absl::Status Refused(absl::string_view name, absl::string_view text) {
   return MakeError(ErrorCode::kInvalidArgument,
@@ -164,6 +169,35 @@ bool FindLeaves(const json& space, const std::string& path, Leaves* leaves) {
   });
 }
 
+// Whether a space's values are the field's. Throws json::exception for a
+// space that is not as docs/protocol.md describes it.
+bool IsOf(const json& space, const FieldSpec& field) {
+  const std::string type = space.at("type");
+  json shape = json::array();
+  json dtype = "int64";
+  if (type == "MultiBinary") {
+    const json& n = space.at("n");
+    shape = n.is_array() ? n : json::array({n});
+    dtype = "int8";
+  } else if (type == "Box") {
+    shape = space.at("shape");
+    dtype = space.at("dtype");
+  } else {
+    if (type == "MultiDiscrete") shape = space.at("shape");
+    dtype = space.value("dtype", dtype);
+  }
+  if (shape != json(field.shape) || dtype != NameOf(field.type)) return false;
+  // One number for all elements, or one for each.
+  const size_t elements = std::accumulate(
+      field.shape.begin(), field.shape.end(), size_t{1}, std::multiplies<>());
+  const std::array<const char*, 4> lists = {"low", "high", "nvec", "start"};
+  return std::ranges::all_of(lists, [&](const char* list) {
+    const auto found = space.find(list);
+    return found == space.end() || !found->is_array() || found->size() == 1 ||
+           found->size() == elements;
+  });
+}
+
 // Refuses a space of the description whose arrays are not the fields.
 absl::Status CheckSpace(std::span<const FieldSpec> fields, FieldRole role,
                         const std::string& described) {
@@ -179,12 +213,11 @@ absl::Status CheckSpace(std::span<const FieldSpec> fields, FieldRole role,
                      "a part of the description's space, found none");
     }
     const json& space = *leaf.mapped();
-    if (space.at("type") == "Box" &&
-        (space.value("dtype", NameOf(field.type)) != NameOf(field.type) ||
-         space.value("shape", field.shape) != field.shape)) {
-      return Refused(
-          absl::StrCat(name, field.path),
-          absl::StrCat("the description's Box, found ", SpaceOf(field).dump()));
+    if (!IsOf(space, field)) {
+      return Refused(absl::StrCat(name, field.path),
+                     absl::StrCat("the description's space, ",
+                                  PrintableHead(space.dump(), kMostShown),
+                                  ", found ", SpaceOf(field).dump()));
     }
   }
   if (leaves.empty()) return absl::OkStatus();

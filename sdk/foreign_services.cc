@@ -10,6 +10,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "base/error.h"
+#include "base/guarded.h"
 #include "base/printable.h"
 #include "engine_adapter/contract_fields.h"
 #include "flatbuffers/flatbuffers.h"
@@ -29,11 +30,6 @@ absl::StatusOr<std::vector<std::string>> NamesOf(const char* const* names,
     copies.emplace_back(names[i]);
   }
   return copies;
-}
-
-// For interfaces without an error: Guarded returns the status.
-void ThrowUnless(absl::Status status) {
-  if (!status.ok()) throw absl::BadStatusOrAccess(std::move(status));
 }
 
 absl::Status CannotDo(absl::string_view what) {
@@ -217,7 +213,7 @@ rpc::EntityInfoT ForeignServices::InfoOf(uint32_t env, uint32_t index,
   if (!wanted.transforms) return entity;
   tandem_transform at = {};
   at.struct_size = sizeof(at);
-  ThrowUnless(result_of_(given_.transform(given_.user, env, index, &at)));
+  ThrowUnlessOk(result_of_(given_.transform(given_.user, env, index, &at)));
   entity.transform = std::make_unique<rpc::TransformT>();
   entity.transform->position = PartOf<rpc::Vec3>(at.has_position, at.position);
   entity.transform->rotation = PartOf<rpc::Quat>(at.has_rotation, at.rotation);
@@ -272,7 +268,7 @@ rpc::JointStateT ForeignServices::Joints(uint32_t env) const {
   joints.nq = info_.nq;
   joints.nv = info_.nv;
   joints.env_id = env;
-  ThrowUnless(result_of_(given_.joints(
+  ThrowUnlessOk(result_of_(given_.joints(
       given_.user, env, joints.positions.data(), joints.velocities.data())));
   return joints;
 }
@@ -280,13 +276,14 @@ rpc::JointStateT ForeignServices::Joints(uint32_t env) const {
 std::vector<float> ForeignServices::Controls(uint32_t env) const {
   std::vector<float> controls(info_.actuators.size());
   if (given_.controls != nullptr) {
-    ThrowUnless(result_of_(given_.controls(given_.user, env, controls.data())));
+    ThrowUnlessOk(
+        result_of_(given_.controls(given_.user, env, controls.data())));
   }
   return controls;
 }
 
 void ForeignServices::SetControl(uint32_t env, uint32_t actuator, float value) {
-  ThrowUnless(
+  ThrowUnlessOk(
       given_.set_control == nullptr
           ? CannotDo("set its actuators")
           : result_of_(given_.set_control(given_.user, env, actuator, value)));

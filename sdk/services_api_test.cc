@@ -270,8 +270,19 @@ TEST_F(ApiTest, WrongFieldsAreRefusedByName) {
            {R"({"type": "Dict", "spaces": []})", "space, found none"},
            {R"({"type": "Dict", "spaces": [["x", {"type": "Box", "low": [0],
                 "high": [1], "shape": [3], "dtype": "float32"}]]})",
-            "the description's Box"},
-           {R"({"type": "Dict", "spaces": [["x", {"type": "Box"}],
+            R"("shape":[3],"type":"Box"}, found)"},
+           {R"({"type": "Dict", "spaces": [["x", {"type": "Box",
+                "low": [0, 0, 0], "high": [1], "shape": [2],
+                "dtype": "float32"}]]})",
+            R"("low":[0,0,0])"},
+           {R"({"type": "Dict", "spaces": [["x", {"type": "Discrete",
+                "n": 3}]]})",
+            R"({"n":3,"type":"Discrete"}, found)"},
+           {R"({"type": "Dict", "spaces": [["x", {"type": "MultiDiscrete",
+                "shape": [3], "nvec": [3]}]]})",
+            R"("nvec":[3])"},
+           {R"({"type": "Dict", "spaces": [["x", {"type": "Box", "low": [0],
+                "high": [1], "shape": [2], "dtype": "float32"}],
                 ["y", {"type": "Discrete", "n": 2}]]})",
             "'/y' of obs without a field"},
            {R"({"type": "Dict", "spaces": [7]})", "options->description"}}) {
@@ -527,7 +538,7 @@ TEST_F(ServicesApiTest, WhatAnEngineCannotDoIsUnsupported) {
   Stop();
 }
 
-TEST_F(ServicesApiTest, DrawsThatNobodyWaitsForAreDropped) {
+TEST_F(ServicesApiTest, DrawsThatNoCallerWaitsForAreDropped) {
   std::atomic<bool> draws{false};
   counter_.before = [&](const tandem_work& work) {
     if (work.kind != TANDEM_WORK_DRAW || !draws) return 0;

@@ -220,8 +220,8 @@ typedef struct tandem_range {
   uint32_t count;   /* used elements of values */
   /* A range's lowest and highest number; or a noise, a probability. */
   float values[3];
-  /* Of "terrain_type"; else NULL. A RESET with an unknown terrain fails, by
-     tandem_engine_fail. */
+  /* Of "terrain_type"; else NULL. A RESET with a terrain that the engine does
+     not know should fail, by tandem_engine_fail. */
   const char* text;
 } tandem_range;
 
@@ -255,7 +255,9 @@ typedef struct tandem_work {
   /* Since 1.3. Of a CALL of a method of the engine's own: its name, and
      `envelope` is the request's bytes, with a NUL behind them. Else NULL. */
   const char* name;
-  const tandem_draw* draw; /* of a DRAW; `call` is its number */
+  /* Of a DRAW; `call` is its number, whose top bit is set: negative as an
+     int64. */
+  const tandem_draw* draw;
   /* Of a RESET: the contract of each of `resets`; NULL: it has none. NULL for
      all if no environment has one. */
   const tandem_contract* const* contracts;
@@ -565,8 +567,9 @@ TANDEM_API tandem_code tandem_engine_fail(tandem_engine* engine,
    tandem_engine_run only the callback may answer.
    TANDEM_INVALID_ARGUMENT: the bytes are no such Envelope.
    TANDEM_MESSAGE_TOO_LARGE: it is an Envelope of 2 GiB or more. After both
-   errors the call is still unanswered. If the Envelope has more than 64 MiB,
-   the caller gets TANDEM_MESSAGE_TOO_LARGE.
+   errors the call is still unanswered. Bytes of an own method's answer have
+   neither error. If an Envelope or such an answer has more than 64 MiB, the
+   caller gets TANDEM_MESSAGE_TOO_LARGE.
    TANDEM_NO_STEP_PENDING: no such call: it was answered or cancelled, or its
    caller has left. TANDEM_CONCURRENT_USE: another thread is inside a call on
    this engine, such as tandem_engine_run. */
@@ -592,8 +595,8 @@ TANDEM_API tandem_code tandem_engine_drawn(tandem_engine* engine, uint64_t call,
    tandem_engine_run, and tandem_engine_next's wait; then there is no more
    work. Any thread, also in a callback or a signal handler. */
 TANDEM_API tandem_code tandem_engine_stop(tandem_engine* engine);
-/* 1 after tandem_engine_stop, else 0; also 1 for an invalid handle. As
-   tandem_engine_stop. */
+/* 1 after tandem_engine_stop, else 0; also 1 for an invalid handle, and in a
+   forked child. As tandem_engine_stop. */
 TANDEM_API int32_t tandem_engine_stopping(tandem_engine* engine);
 
 /* Switches a service on or off for all callers, such as "camera". Any thread,

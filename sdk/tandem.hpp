@@ -14,7 +14,8 @@
 #ifndef TANDEM_HPP_
 #define TANDEM_HPP_
 
-#if __cplusplus < 202002L && (!defined(_MSVC_LANG) || _MSVC_LANG < 202002L)
+// GCC 10 calls its C++20 201709.
+#if __cplusplus <= 201703L && (!defined(_MSVC_LANG) || _MSVC_LANG <= 201703L)
 #error "tandem.hpp needs C++20: compile with -std=c++20, or include tandem.h"
 #endif
 
@@ -34,20 +35,6 @@
 
 namespace tandem {
 
-// The text of an exception that `call` throws; "": it throws none.
-template <typename Call>
-std::string FailureOf(const Call& call) {
-  try {
-    call();
-    return "";
-  } catch (const std::exception& error) {
-    const std::string text = error.what();
-    return text.empty() ? "an exception without a text" : text;
-  } catch (...) {
-    return "an object that is no std::exception";
-  }
-}
-
 // A failed call: its number, and the text of tandem_last_error.
 class Error : public std::runtime_error {
  public:
@@ -58,6 +45,33 @@ class Error : public std::runtime_error {
  private:
   tandem_code code_;
 };
+
+namespace internal {
+
+// What a call throws.
+struct Failure {
+  tandem_code code = TANDEM_OK;  // an Error's; else TANDEM_ENGINE_FAILED
+  std::string text = "";         // "": it throws nothing
+};
+template <typename Call>
+Failure FailureOf(const Call& call) {
+  const auto of = [](tandem_code code, const char* text) {
+    return Failure{code, *text == 0 ? "an exception without a text" : text};
+  };
+  try {
+    call();
+    return {};
+  } catch (const Error& error) {
+    return of(error.code() > TANDEM_OK ? error.code() : TANDEM_ENGINE_FAILED,
+              error.what());
+  } catch (const std::exception& error) {
+    return of(TANDEM_ENGINE_FAILED, error.what());
+  } catch (...) {
+    return of(TANDEM_ENGINE_FAILED, "an object that is no std::exception");
+  }
+}
+
+}  // namespace internal
 
 inline std::string LastError() {
   std::string text(tandem_last_error(nullptr, 0), '\0');
@@ -370,7 +384,7 @@ class Engine {
   // An exception of it fails the exchange, with its text.
   template <typename Call>
   void DoneAfter(const Call& work) const {
-    const std::string failure = FailureOf(work);
+    const std::string failure = internal::FailureOf(work).text;
     Done(failure.empty() ? nullptr : failure.c_str());
   }
   tandem_engine* raw() const { return engine_; }
@@ -434,7 +448,8 @@ class Server {
       case TANDEM_WORK_DRAW:
         return RefuseIfThrown(work.call, [&] { Draw(work.call, *work.draw); });
       case TANDEM_WORK_CLEAR: {
-        const std::string failure = FailureOf([&] { Clear(); });
+        const std::string failure =
+            internal::FailureOf([&] { Clear(); }).text;
         if (!failure.empty()) {
           std::fprintf(stderr, "Clear failed: %s\n", failure.c_str());
         }
@@ -520,14 +535,16 @@ class Server {
   }
   template <typename Answer>
   void RefuseIfThrown(uint64_t call, const Answer& answer) const {
-    const std::string failure = FailureOf(answer);
-    if (!failure.empty()) Refuse(call, TANDEM_ENGINE_FAILED, failure.c_str());
+    const internal::Failure failure = internal::FailureOf(answer);
+    if (!failure.text.empty()) {
+      Refuse(call, failure.code, failure.text.c_str());
+    }
   }
   // Calls `call` for a function of tandem_services.
   template <typename Call>
   static int32_t Called(void* user, const Call& call) {
     auto* const self = static_cast<Server*>(user);
-    const std::string failure = FailureOf([&] { call(self); });
+    const std::string failure = internal::FailureOf([&] { call(self); }).text;
     if (failure.empty()) return 0;
     tandem_engine_fail(self->engine_, failure.c_str());
     return 1;
@@ -653,7 +670,8 @@ class Server {
   static void LoopCalled(void* user, tandem_engine* engine) {
     auto* const self = static_cast<Server*>(user);
     self->engine_ = engine;
-    self->error_ = FailureOf([&] { self->Loop(Engine(engine)); });
+    self->error_ =
+        internal::FailureOf([&] { self->Loop(Engine(engine)); }).text;
   }
 
   // The lists of `services` as C has them.

@@ -24,15 +24,28 @@
 #include <span>
 #include <vector>
 
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "base/error.h"
 #include "flatbuffers/flatbuffers.h"
 #include "schema/messages/hazel_rpc_generated.h"
 
 namespace tandem {
 
 // The most that both ends of the RPC rings allow for an envelope in pieces:
-// EnvelopeWriter refuses a larger one, EnvelopeReader drops it. Programs check
-// bytes of their users against it: FlatBuffers ends the process at 2 GiB.
+// EnvelopeWriter refuses a larger one, EnvelopeReader drops it.
 inline constexpr size_t kMaxEnvelopeBytes = size_t{64} * 1024 * 1024;
+
+// For bytes of a program's user: FlatBuffers ends the process at 2 GiB.
+// kMessageTooLarge with this text.
+inline absl::Status CheckEnvelopeBytes(uint64_t bytes, absl::string_view what,
+                                       absl::string_view next) {
+  if (bytes <= kMaxEnvelopeBytes) return absl::OkStatus();
+  return MakeError(ErrorCode::kMessageTooLarge,
+                   absl::StrCat(what, ": expected at most ", kMaxEnvelopeBytes,
+                                " bytes, found ", bytes, "; ", next));
+}
 
 // Movable. The bytes are an Envelope without an error.
 class PackedCall {

@@ -12,6 +12,7 @@
 #include "base/os/available_memory.h"
 #include "base/os/blocked_signals.h"
 #include "base/os/current_user.h"
+#include "base/os/foreign_descriptor.h"
 #include "base/os/fork_guard.h"
 #include "base/os/launcher_watch.h"
 #include "base/os/machine.h"
@@ -71,6 +72,13 @@ std::optional<std::string> HomeFolder(const std::string&) {
 }
 bool MayRead(const std::string&) { EndAt("MayRead"); }
 bool MayRun(const std::string&) { EndAt("MayRun"); }
+
+// foreign_descriptor.h
+
+absl::StatusOr<UniqueFd> TakeDescriptor(uint32_t, uint32_t,
+                                        const SharedRegion::Id&) {
+  return NotThereYet("TakeDescriptor");
+}
 
 // fork_guard.h
 

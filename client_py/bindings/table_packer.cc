@@ -79,17 +79,10 @@ class Packer {
   }
 
   void MakeRoomFor(size_t bytes, const Place& place) const {
-    if (bytes <= kMaxEnvelopeBytes &&
-        builder_.GetSize() + bytes <= kMaxEnvelopeBytes) {
-      return;
-    }
-    Raise(MakeError(ErrorCode::kMessageTooLarge,
-                    absl::StrCat(place.Text(),
-                                 ": expected a request of at "
-                                 "most ",
-                                 kMaxEnvelopeBytes,
-                                 " bytes, found more; nothing was sent")),
-          region_);
+    const absl::Status room = CheckEnvelopeBytes(
+        uint64_t{builder_.GetSize()} + bytes,
+        absl::StrCat(place.Text(), ": the request"), "nothing was sent");
+    if (!room.ok()) Raise(room, region_);
   }
 
   template <typename T>

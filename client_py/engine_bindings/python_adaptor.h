@@ -21,6 +21,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "base/guarded.h"
 
 namespace tandem {
 
@@ -70,8 +71,7 @@ class PythonAdaptor {
   // The same for interfaces without an error, as Guarded expects it.
   template <typename Work>
   void CallOrThrow(const Work& work) {
-    absl::Status status = Call(work);
-    if (!status.ok()) throw absl::BadStatusOrAccess(std::move(status));
+    ThrowUnlessOk(Call(work));
   }
 
   // The region has its name: from now on exceptions are logged.

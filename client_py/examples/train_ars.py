@@ -11,7 +11,6 @@ Ctrl-C ends the training early; what was learnt until then is evaluated, shown a
 """
 
 import argparse
-import json
 import math
 import signal
 import sys
@@ -23,6 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import tandem
+from tandem.environments.description import describe
 
 TASK = "HalfCheetah-v5"
 EPISODE_STEPS = 1000  # the task cuts episodes off there
@@ -72,13 +72,15 @@ def run_episodes(
 ) -> Array:
     """Runs one episode in each environment, i from seed + i; returns each one's sum of rewards, float64[num_envs].
 
-    `weights` is float64[num_envs, act_size, obs_size], one linear policy for each environment. `normaliser` scales the
-    observations; it takes them in afterwards if `learn`.
+    An episode that ends before `steps` counts up to its end. `weights` is float64[num_envs, act_size, obs_size],
+    one linear policy for each environment. `normaliser` scales the observations; it takes them in afterwards if
+    `learn`.
     """
     # (obs - mean) / deviation @ weights, with the scaling folded into weights and offset.
     scaled = (weights / normaliser.deviation).astype(np.float32)
     offset = (scaled @ normaliser.mean.astype(np.float32)).astype(np.float32)
     returns, total, squares = np.zeros(client.num_envs), np.zeros(client.obs_size), np.zeros(client.obs_size)
+    running = np.ones(client.num_envs, bool)  # in its first episode
     obs = client.reset(seed=seed)
     for _ in range(steps):
         if learn:
@@ -86,8 +88,9 @@ def run_episodes(
             squares += np.einsum("ij,ij->j", obs, obs)
         actions = np.matmul(scaled, obs[:, :, None])[:, :, 0] - offset
         np.clip(actions, -1, 1, out=client.actions)  # straight into the engine's memory
-        obs, rewards, _ = client.step(client.actions)
-        returns += rewards
+        obs, rewards, dones = client.step(client.actions)
+        returns += np.where(running, rewards, 0)
+        running &= dones == 0
     if learn:
         normaliser.add(steps * client.num_envs, total, squares)
     return returns
@@ -95,12 +98,26 @@ def run_episodes(
 
 def random_return(client: tandem.SharedMemoryClient, rng: np.random.Generator, steps: int = EPISODE_STEPS) -> float:
     """Runs an episode of uniformly random actions in every environment; returns the mean return."""
-    returns = np.zeros(client.num_envs)
+    returns, running = np.zeros(client.num_envs), np.ones(client.num_envs, bool)
     client.reset(seed=0)
     for _ in range(steps):
         client.actions[:] = rng.uniform(-1, 1, client.actions.shape)
-        returns += client.step(client.actions)[1]
+        _, rewards, dones = client.step(client.actions)
+        returns += np.where(running, rewards, 0)
+        running &= dones == 0
     return float(returns.mean())
+
+
+def episode_steps(client: tandem.SharedMemoryClient) -> int:
+    """Returns the steps that truncate an episode. Exits for a task that a linear policy of rows cannot learn."""
+    if not client.obs_size or not client.act_size:
+        sys.exit(
+            f"{client.task}: expected observations and actions as rows of float32, found fields; try train_ppo_sb3"
+        )
+    steps = describe(client).max_episode_steps
+    if steps is None:
+        sys.exit(f"{client.task}: expected episodes with a limit of steps, found none; set max_episode_steps")
+    return steps
 
 
 class Search:
@@ -220,12 +237,11 @@ def main() -> None:
         ) as engine,
         tandem.SharedMemoryClient(engine.name) as client,
     ):
-        steps = json.loads(client.description)["max_episode_steps"]
+        steps = episode_steps(client)
         search = Search(client, arguments.seed, noise=arguments.noise, step_size=arguments.step_size, steps=steps)
         random = before = math.nan
         try:
             print(f"{client.task}: {client.num_envs} environments in process {engine.pid}; first at random", flush=True)
-
             random = random_return(client, search.rng, steps)
             before = search.evaluate()
             train(search, arguments.iterations, arguments.seconds)

@@ -113,7 +113,8 @@ TEST_F(Contracts, FieldsWithoutEffectAreReportedByTheirNames) {
   }
 }
 
-// At the call, or, by an engine that learns of it then, by the next reset.
+// An engine may refuse the call, report the field as unused, or fail the next
+// reset.
 TEST_F(Contracts, AnUnknownTerrainIsReportedOrRefused) {
   Begin();
   Contract contract;

@@ -14,17 +14,6 @@
 #include "transport/envelope.h"
 
 namespace tandem {
-namespace {
-
-absl::Status TooLarge(size_t bytes) {
-  return MakeError(
-      ErrorCode::kMessageTooLarge,
-      absl::StrCat("CallOwn: expected an answer of at most ", kMaxEnvelopeBytes,
-                   " bytes, found ", bytes, "; ask for less"));
-}
-
-}  // namespace
-
 void OwnService::CallOwn(const rpc::CallOwnRequestT& request,
                          RpcAnswer<rpc::CallOwnResponseT> answer) {
   const auto found =
@@ -45,9 +34,9 @@ void OwnService::CallOwn(const rpc::CallOwnRequestT& request,
                  answer.wanted(),
                  [answer](absl::StatusOr<std::span<const uint8_t>> data) {
                    if (!data.ok()) return answer(data.status());
-                   if (data->size() > kMaxEnvelopeBytes) {
-                     return answer(TooLarge(data->size()));
-                   }
+                   const absl::Status fits = CheckEnvelopeBytes(
+                       data->size(), "CallOwn: the answer", "ask for less");
+                   if (!fits.ok()) return answer(fits);
                    rpc::CallOwnResponseT response;
                    response.data.assign(data->begin(), data->end());
                    answer(std::move(response));

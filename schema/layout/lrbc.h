@@ -143,7 +143,7 @@ inline constexpr uint32_t kGpuArraysCrcRanges[][2] = {{968, 16}};
 enum class GpuMode : uint8_t {
   kCpu = 0,             // in the region only
   kCudaIpc = 1,         // the handles are CUipcMemHandle and CUipcEventHandle
-  kVulkanExternal = 2,  // observations; images also in memory that the engine
+  kVulkanExternal = 2,  // in the region; images alone in memory that the engine
                         // has exported itself: a GpuFileHandle, no event
 };
 
@@ -178,7 +178,8 @@ struct StepTimes {
 
 struct LrbcHeader {
   // Constant after creation, except the pids and mode. The pids are for
-  // display. So is mode: it does not change how exchanges work.
+  // display, except server_pid with kVulkanExternal. So is mode: it does not
+  // change how exchanges work.
   uint32_t magic;
   uint32_t version;
   SharedWord<uint32_t> server_pid;  // engine

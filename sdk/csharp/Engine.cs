@@ -307,7 +307,7 @@ namespace Tandem
                 }
                 else if (work != null && work->kind == (uint)WorkKind.Clear)
                 {
-                    Console.Error.WriteLine("OnClear failed: " + TextOf(error));  // it has no caller
+                    SayFailed("OnClear", error);
                 }
                 else
                 {
@@ -318,6 +318,12 @@ namespace Tandem
             {
             }
             return 1;
+        }
+
+        // For a failure that has no caller.
+        internal static void SayFailed(string what, Exception error)
+        {
+            Console.Error.WriteLine(what + " failed: " + TextOf(error));
         }
 
         internal static string TextOf(Exception error)

@@ -82,7 +82,7 @@ namespace Tandem
         public CaptureBridge Captures => _captures ?? throw NotCreated();
 
         /// <summary>Called when what the last client's RPCs have changed is to be undone. An exception goes to standard
-        /// error, and ends nothing.</summary>
+        /// error; the other handlers are called.</summary>
         public event Action ClientCleared;
 
         // Called for commands that arrive while SpinWaitForAction waits; RpcDispatcher sets it.
@@ -261,16 +261,19 @@ namespace Tandem
 
         private static Exception NotCreated() => new InvalidOperationException("call Create first");
 
-        // A failure must not end the engine's loop.
+        // A failure must end neither the engine's loop nor the other handlers.
         private void Clear()
         {
-            try
+            foreach (Action handler in ClientCleared?.GetInvocationList() ?? Array.Empty<Delegate>())
             {
-                ClientCleared?.Invoke();
-            }
-            catch (Exception e)
-            {
-                Console.Error.WriteLine("ClientCleared failed: " + e);
+                try
+                {
+                    handler();
+                }
+                catch (Exception e)
+                {
+                    Engine.SayFailed(nameof(ClientCleared), e);
+                }
             }
         }
 

@@ -96,7 +96,11 @@ static int32_t do_work(void* user, const tandem_work* work) {
            (int)obs[kObsSize * env] % 256, 3 * kSide * kSide);
   }
   if (tandem_engine_gpu_array(served, "obs", &array) != TANDEM_OK) {
-    return gpu_only != 0; /* no driver: the region's alone */
+    if (gpu_only == 0) return 0; /* no driver: the region's alone */
+    char text[256];
+    tandem_last_error(text, sizeof text);
+    tandem_engine_fail(served, text);
+    return 1;
   }
   /* On the legacy stream, for which clients wait. */
   void* popped = NULL;

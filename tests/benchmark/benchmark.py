@@ -24,6 +24,7 @@ from tests.benchmark import (
     deaths,
     environments,
     gateway,
+    godot,
     micro,
     pictures,
     python_environments,
@@ -37,9 +38,11 @@ from tests.benchmark.rows import Suite
 
 _NAMES = (
     *"steps busy make_vec workers mujoco start deaths".split(),
-    *"frames messages gateway slow_lane".split(),
+    *"frames messages gateway slow_lane godot".split(),
 )
-_ALL = [module.SUITES for module in (steps, environments, python_environments, deaths, micro, gateway, slow_lane)]
+_ALL = [
+    module.SUITES for module in (steps, environments, python_environments, deaths, micro, gateway, slow_lane, godot)
+]
 _LARGE = ("torch",)  # gigabytes: its rows are measured if tools/extra_env has made it
 SUITES: dict[str, Suite] = {name: next(suites[name] for suites in _ALL if name in suites) for name in _NAMES}
 

@@ -33,6 +33,7 @@ ROWS = {
     "messages": "ring_adaptive envelopes spsc",
     "gateway": "bare memory stub cpp",
     "slow_lane": "blocks print_json asyncio beside_3_bytes beside_1_MB call_health resume_blocks resume_messages",
+    "godot": "tandem",
 }
 CHOSEN = {
     "steps": "socket,grpc,host_adaptive,python_adaptive,python_make_vec,python_pipe,python_socket",

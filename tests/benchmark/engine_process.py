@@ -89,3 +89,17 @@ def forked(serve: Callable[[], None]) -> Iterator[int]:
     finally:
         engine.kill()
         engine.join()
+
+
+@contextlib.contextmanager
+def busy_processes(count: int) -> Iterator[None]:
+    """Runs processes that compute without a pause."""
+
+    def compute() -> None:
+        while True:
+            pass
+
+    with contextlib.ExitStack() as stack:
+        for _ in range(count):
+            stack.enter_context(forked(compute))
+        yield

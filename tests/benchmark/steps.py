@@ -13,7 +13,7 @@ import numpy as np
 import tandem
 from tests.benchmark import step_peers
 from tests.benchmark.client_loop import Floats, Results, Step, figures_of_steps, measure_steps
-from tests.benchmark.engine_process import LARGE, MEDIUM, ROUND_TRIP, SMALL, WAITS, Size, forked, serving
+from tests.benchmark.engine_process import LARGE, MEDIUM, ROUND_TRIP, SMALL, WAITS, Size, busy_processes, serving
 from tests.benchmark.rows import Case, Figures, Row, Suite, Turn, turns
 
 _EXCHANGES = 20_000  # the greatest number in a turn
@@ -86,20 +86,6 @@ def _rows(size: Size, exchanges: int = _EXCHANGES, policy_secs: float = 0.0) -> 
     return found
 
 
-@contextlib.contextmanager
-def _busy_processes(count: int) -> Iterator[None]:
-    """Runs processes that compute without a pause."""
-
-    def compute() -> None:
-        while True:
-            pass
-
-    with contextlib.ExitStack() as stack:
-        for _ in range(count):
-            stack.enter_context(forked(compute))
-        yield
-
-
 def _on_one_core(row: Row) -> Row:
     """Pins both sides of a row to one core."""
 
@@ -140,11 +126,11 @@ def _busy_cases() -> Iterator[Case]:
     for size in (SMALL, MEDIUM):
         for busy in range(3):
             title = f"{size}, {busy} busy processes; adaptive by the better of spin and block"
-            yield Case(title, list(_busy_rows(size)), ratios, around=partial(_busy_processes, busy))
+            yield Case(title, list(_busy_rows(size)), ratios, around=partial(busy_processes, busy))
         yield Case(f"{size}, both sides on one core", [_on_one_core(row) for row in _busy_rows(size)], ratios)
     for busy in (1, 2):
         rows = [row for row in _rows(MEDIUM, policy_secs=0.001) if row.key in ("host_adaptive", "python_adaptive")]
-        around = partial(_busy_processes, busy)
+        around = partial(busy_processes, busy)
         yield Case(f"{MEDIUM}, after 1 ms, {busy} busy processes", rows, ratios, around=around, quick=False)
 
 

@@ -122,11 +122,18 @@ def test_a_contract_changes_the_mass(probe: Path) -> None:
         assert client.call("echo", b"\0x") == b"\0x"
         with pytest.raises(tandem.EngineFailed, match="refused by the script"):
             client.call("mishap", b"refuse")
+        with pytest.raises(tandem.EngineFailed, match="expected bytes or a text, found 3"):
+            client.call("mishap", b"number")
+        assert client.fields["obs", "/steps"][2] == 2**53 + 1
 
 
 @pytest.mark.parametrize(
     ("mishap", "text"),
-    [("raise", "_act of .*expected OK, found Null"), ("short", "obs/place: expected 3 numbers, found 1")],
+    [
+        ("raise", "_act of .*expected OK, found Null"),
+        ("short", "obs/place: expected 3 numbers, found 1"),
+        ("text", "obs/place: expected 3 numbers, found other values"),
+    ],
 )
 def test_a_script_that_fails_fails_the_step(probe: Path, mishap: str, text: str) -> None:
     """The engine lives on."""
@@ -148,6 +155,15 @@ def test_a_reloaded_scene_fails_steps_until_the_reset(probe: Path) -> None:
                 _step(client)
         client.reset(seed=1)
         _step(client)
+
+
+def test_a_freed_agent_fails_steps(probe: Path) -> None:
+    """The trainer does not wait for its timeout."""
+    with _serving(probe, 2) as client:
+        client.call("mishap", b"free")
+        with pytest.raises(tandem.EngineFailed, match="script error"):
+            for _ in range(3):
+                _step(client)
 
 
 def test_a_closed_window_is_a_gone_peer(probe: Path) -> None:
@@ -177,23 +193,26 @@ def test_a_frozen_godot_is_a_step_timeout(probe: Path) -> None:
 def test_trainers_that_are_frozen_or_killed_leave_the_game(probe: Path) -> None:
     """A frozen one keeps the game; after its end the next one attaches."""
     program = (
-        "import tandem, sys; c = tandem.SharedMemoryClient(sys.argv[1]); c.reset(seed=1); print(1, flush=True); input()"
+        "import tandem, sys; c = tandem.SharedMemoryClient(sys.argv[1], timeout=30); c.reset(seed=1)\n"
+        "print(1, flush=True)\nwhile True: c.step(c.actions)"
     )
     with tandem.launch_engine(server=probe, name=unique_name()) as engine:
-        trainer = start_python(program, engine.name)
-        assert trainer.stdout is not None and trainer.stdout.readline() == "1\n"
-        trainer.send_signal(signal.SIGSTOP)
-        with pytest.raises(tandem.AlreadyAttached):
-            tandem.SharedMemoryClient(engine.name, timeout=0.3)
-        trainer.kill()
-        trainer.communicate()
+        for frozen in (True, False, False, False):  # killed in a step
+            trainer = start_python(program, engine.name)
+            assert trainer.stdout is not None and trainer.stdout.readline() == "1\n"
+            if frozen:
+                trainer.send_signal(signal.SIGSTOP)
+                with pytest.raises(tandem.AlreadyAttached):
+                    tandem.SharedMemoryClient(engine.name, timeout=0.3)
+            trainer.kill()
+            trainer.communicate()
         with tandem.SharedMemoryClient(engine.name, timeout=30) as client:
             client.reset(seed=1)
             _step(client)
 
 
 def test_what_cannot_start_says_why(probe: Path, built: Path, tmp_path: Path) -> None:
-    """Agents of different spaces, a number of environments that is not that of the agents, and no library."""
+    """Different spaces, another number of environments than of agents, wrong properties, and no library."""
     project = tmp_path / "project"
     shutil.copytree(probe.parents[2], project)
     settings = project / "project.godot"
@@ -205,6 +224,20 @@ def test_what_cannot_start_says_why(probe: Path, built: Path, tmp_path: Path) ->
     with pytest.raises(tandem.InvalidArgument, match="2, the agents of the scene, found 3"):
         tandem.launch_engine(server=project / _RUN, num_envs=3)
     with _serving(project / _RUN, 2) as client:
+        _step(client)
+    valid = scene.read_text()
+    for line, text in (
+        ("ticks_per_step = 0", "ticks_per_step: expected at least 1, found 0"),
+        ('action_fields = {"push": "float32"}', "action/push: expected float32, uint8 or int64, found none"),
+        ('own_methods = PoolStringArray( "a", "a" )', "own methods: expected different names"),
+    ):
+        scene.write_text(valid.replace("script = ExtResource( 1 )", f"script = ExtResource( 1 )\n{line}"))
+        with pytest.raises(tandem.InvalidArgument, match=text):
+            tandem.launch_engine(server=project / _RUN, num_envs=2)
+    scene.write_text(
+        valid.partition('[node name="Two"')[0] + '[node name="One" type="Node"]\nscript = ExtResource( 1 )\n'
+    )
+    with _serving(project / _RUN, 3) as client:  # the agent is the root of its scene
         _step(client)
     (project / "addons/tandem/libtandem.so.1").unlink()
     with pytest.raises(tandem.EngineStartFailed, match="found none that loads"):

@@ -1,20 +1,17 @@
 #include "transport/imported_arrays.h"
 
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <cstring>
-#include <fstream>
 #include <string>
 #include <utility>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "base/error.h"
 #include "base/os/current_user.h"
+#include "base/os/foreign_descriptor.h"
 #include "base/os/shared_region.h"
 #include "base/os/unique_fd.h"
 #include "transport/client_side.h"
@@ -78,71 +75,22 @@ absl::Status OpenError(const CudaDriver& driver, CudaResult result,
                    "; start the engine again and call reconnect"));
 }
 
-// What forbids a process the descriptors of another one of the same user, and
-// the next step.
-std::string ForbiddenBy() {
-  int scope = 0;
-  std::ifstream("/proc/sys/kernel/yama/ptrace_scope") >> scope;
-  if (scope == 0) {
-    return "the engine's protection (PR_SET_DUMPABLE, capabilities), or a "
-           "container's seccomp profile; run the container with "
-           "--cap-add=SYS_PTRACE";
-  }
-  return absl::StrCat(
-      "Yama (kernel.yama.ptrace_scope is ", scope, "); ",
-      scope > 1 ? "set it to 1 or 0"
-                : "start the engine from this process, as tandem.launch_engine "
-                  "does, or let the engine call prctl(PR_SET_PTRACER, "
-                  "PR_SET_PTRACER_ANY), or set it to 0");
-}
-
-// Whether a process has the region in its memory: in another PID namespace the
-// engine's id may be that of a stranger.
-bool Maps(uint32_t pid, absl::string_view name) {
-  const auto region = SharedRegion::Open(name, SharedRegion::Access::kRead);
-  if (!region.ok()) return false;
-  // Behind the address, the permissions, the offset and the device.
-  const std::string inode = absl::StrCat(" ", region->id().inode, " ");
-  std::ifstream maps(absl::StrCat("/proc/", pid, "/maps"));
-  for (std::string line; std::getline(maps, line);) {
-    if (absl::StrContains(line, inode)) return true;
-  }
-  return false;
-}
-
 // Duplicates the descriptor `number` of the engine's process into this one.
-absl::StatusOr<UniqueFd> TakeDescriptor(const AttachedRegion& region,
+absl::StatusOr<UniqueFd> TakeFromEngine(const AttachedRegion& region,
                                         uint32_t number,
                                         absl::string_view name) {
   // relaxed: a private copy.
   const uint32_t pid = region.plan().server_pid.load(std::memory_order_relaxed);
-  const UniqueFd engine(static_cast<int>(syscall(SYS_pidfd_open, pid, 0)));
-  UniqueFd taken;
-  int error = errno;
-  if (engine.valid()) {
-    taken = UniqueFd(
-        static_cast<int>(syscall(SYS_pidfd_getfd, engine.get(), number, 0)));
-    error = errno;
-    if (taken.valid() && !Maps(pid, name)) error = ESRCH;
-  }
+  absl::StatusOr<UniqueFd> taken = TakeDescriptor(
+      pid, number, SharedRegion::At(name).value_or(SharedRegion::Id{}));
   // An engine that lives now had this id all the time, in its namespace.
   const bool alive = region.EngineAlive();
-  if (alive && taken.valid() && error != ESRCH) return taken;
-  ErrorCode code = ErrorCode::kUnsupported;
-  std::string found = "a system without pidfd_getfd; use Linux 5.6 or newer";
-  if (!alive || error == EBADF) {
+  if (alive && taken.ok()) return taken;
+  ErrorCode code = CodeOf(taken.status());
+  std::string found(alive ? taken.status().message() : "that it has ended");
+  if (!alive || code == ErrorCode::kNotReady) {
     code = ErrorCode::kGpuStaleHandle;
-    found = absl::StrCat(alive ? "that it is closed" : "that it has ended",
-                         "; start the engine again and call reconnect");
-  } else if (error == EPERM) {
-    code = ErrorCode::kAccessDenied;
-    found = absl::StrCat("that this is forbidden by ", ForbiddenBy());
-  } else if (error == ESRCH) {
-    found =
-        "no such process here with this region; start both in one PID "
-        "namespace";
-  } else if (error != ENOSYS) {
-    return MakeSystemError("pidfd_getfd", name, error);
+    found += "; start the engine again and call reconnect";
   }
   return MakeError(
       code,
@@ -196,7 +144,7 @@ absl::Status ImportedArrays::ImportMemory(const AttachedRegion& region,
   const LrbcHeader& plan = region.plan();
   GpuFileHandle handle;
   std::memcpy(&handle, plan.gpu_obs_handle, sizeof(handle));
-  TANDEM_ASSIGN_OR_RETURN(UniqueFd fd, TakeDescriptor(region, handle.fd, name));
+  TANDEM_ASSIGN_OR_RETURN(UniqueFd fd, TakeFromEngine(region, handle.fd, name));
   CudaMemoryDesc memory = {};
   memory.type = kCudaOpaqueFd;
   memory.fd = fd.get();

@@ -22,6 +22,8 @@ namespace tandem {
 namespace {
 
 constexpr size_t kMaxEntries = 1000;
+// Of the last frame. While watched, an engine draws at least once a second.
+constexpr int64_t kRateIsOldNs = 3'000'000'000;
 
 void TakeFrames(const FrameRingReport& ring, RunEntry* entry) {
   entry->problem = ring.problem;
@@ -93,10 +95,12 @@ void RunList::Judge(const Seen& seen, int64_t now_ns, RunEntry* entry) {
   if (is_new || motion.moving) motion.changed_ns = now_ns;
   motion.counter = seen.counter;
   // An engine measures its rate when it draws.
-  if (is_region && (is_new || entry->frames == motion.frames)) {
+  if (!is_new && entry->frames != motion.frames) motion.drawn_ns = now_ns;
+  motion.frames = entry->frames;
+  if (is_region &&
+      (!motion.drawn_ns || now_ns - *motion.drawn_ns > kRateIsOldNs)) {
     entry->step_rate_hz = std::numeric_limits<double>::quiet_NaN();
   }
-  motion.frames = entry->frames;
   if (is_region && seen.pid != 0) {
     if (seen.pid != motion.pid) {
       motion.pid = seen.pid;

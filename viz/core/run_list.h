@@ -58,6 +58,8 @@ class RunList {
     uint32_t pid = 0;        // the engine's
     std::string daemon_run;  // of that pid
     int64_t changed_ns = 0;
+    // When `frames` was last seen to grow; nullopt: never.
+    std::optional<int64_t> drawn_ns;
     bool moving = false;
     bool seen = false;  // in this scan
   };

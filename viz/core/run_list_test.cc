@@ -27,8 +27,9 @@ using Kind = PatternRun::Kind;
 
 class RunListTest : public testing::Test {
  protected:
-  std::optional<RunEntry> Find(const std::string& run) {
-    for (const RunEntry& entry : list_.Scan(MonotonicNanos())) {
+  std::optional<RunEntry> Find(const std::string& run,
+                               int64_t now_ns = MonotonicNanos()) {
+    for (const RunEntry& entry : list_.Scan(now_ns)) {
       if (entry.run == run) return entry;
     }
     return std::nullopt;
@@ -78,8 +79,11 @@ TEST_F(RunListTest, ListsARegionWithItsTask) {
   EXPECT_EQ(entry->num_envs, 4u);
   EXPECT_EQ(entry->width, 64u);
   publisher->Stop();
-  Find(run);
-  EXPECT_TRUE(std::isnan(Find(run)->step_rate_hz));  // nothing is drawn
+  const int64_t now_ns = MonotonicNanos();
+  Find(run, now_ns);
+  EXPECT_FALSE(std::isnan(Find(run, now_ns + 2'000'000'000)->step_rate_hz));
+  // Nothing is drawn.
+  EXPECT_TRUE(std::isnan(Find(run, now_ns + 3'000'000'001)->step_rate_hz));
   publisher->Kill();
   Await(run, IsGone);  // Its file still exists.
 }

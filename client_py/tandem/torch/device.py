@@ -3,6 +3,7 @@
 `tandem.torch.step_to` gives them as tensors; this module needs no framework.
 """
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -32,14 +33,15 @@ class DeviceSteps(NotPicklable):
 
     | path | when | a step copies |
     |---|---|---|
-    | "shared" | the engine has its observations on this device | nothing but the flags |
+    | "shared" | the engine has its observations on this device | what the engine has not there: the flags |
     | "copied" | otherwise | the results, asynchronously from pinned memory |
 
-    An array of a step is valid until the second next step begins, and one of the engine's memory ("shared": "obs",
-    "final_obs", "rewards", "images") until the next. An export makes the consumer's current stream wait for the data;
-    that stream must exist as long as the array is valid. The next send waits until the copy has read the region. With
-    `overlap`, the results are first copied within this process into pinned memory, so that the send need not wait, and
-    the copy to the device may run during the next step.
+    Images that the engine has on this device are not copied, on either path. An array of a step is valid until the
+    second next step begins, and one of the engine's memory ("obs", "final_obs", "rewards", "images") until the next.
+    An export makes the consumer's current stream wait for the data; that stream must exist as long as the array is
+    valid. The next send waits until the copy has read the region. With `overlap`, the results are first copied within
+    this process into pinned memory, so that the send need not wait, and the copy to the device may run during the next
+    step.
 
     The client may be used beside it, except for steps between `send` and `recv`. After `reconnect` of the client, make
     another object: this one raises ClientClosed.
@@ -103,14 +105,15 @@ class DeviceSteps(NotPicklable):
     @property
     def path(self) -> str:
         """Which row of the table above applies: "shared" or "copied"."""
-        return "shared" if self._shared else "copied"
+        return _path(self._shared)
 
     @property
     def arrays(self) -> Arrays:
         """All arrays of the last results, by name: those of the client, and fields as "obs/image".
 
         "obs" and "final_obs" are float32[num_envs, obs_size], absent if observations are fields; "rewards" float32,
-        "dones", "terminateds" and "truncateds" uint8, each [num_envs]; "images" uint8[num_envs, height, width, 3].
+        "dones", "terminateds" and "truncateds" uint8, each [num_envs]; "images" uint8[num_envs, height, width, 3], of
+        an engine that draws on a GPU also with 4 channels.
         """
         return self._arrays
 
@@ -144,6 +147,15 @@ class DeviceSteps(NotPicklable):
     def _begin(self) -> Arrays:
         self._arrays = dict(zip(self._names, self._copies.begin(), strict=True)) | self._shared
         return self._arrays
+
+
+def _path(shared: Iterable[str]) -> str:
+    """Returns the path of a step whose engine has these arrays on the device.
+
+    >>> _path(["obs/image", "rewards"]), _path(["images"]), _path([])
+    ('shared', 'copied', 'copied')
+    """
+    return "shared" if any(name.partition("/")[0] == "obs" for name in shared) else "copied"
 
 
 def _name(role: str, path: str) -> str:

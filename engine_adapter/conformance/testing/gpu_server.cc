@@ -34,6 +34,11 @@ class GpuCounter final : public EngineBase {
   const EngineSchema& schema() const override { return schema_; }
 
   absl::Status Loop(EngineHost* host) {
+    if (host->gpu() == nullptr) {
+      return MakeError(ErrorCode::kUnsupported,
+                       "expected arrays on a GPU, found no CUDA driver; next: "
+                       "set TANDEM_CUDA_LIBRARY, or use a machine with a GPU");
+    }
     TANDEM_ASSIGN_OR_RETURN(const CudaDriver* const driver, CudaDriver::Load());
     TANDEM_ASSIGN_OR_RETURN(const auto context,
                             PrimaryContext::Of(*driver, host->gpu()->device()));
@@ -43,6 +48,7 @@ class GpuCounter final : public EngineBase {
       Count(*work);
       const ExportedArrays& gpu = *host->gpu();
       const CurrentContext current(*context);
+      TANDEM_RETURN_IF_ERROR(current.status());
       TANDEM_RETURN_IF_ERROR(host->Done(driver->Check(
           context->cuda().MemcpyToDevice(gpu.At(gpu.spec().arrays.front()),
                                          obs_.data(),

@@ -122,14 +122,19 @@ namespace Tandem.Testing
                 host.Dispatcher.Register(MethodId.GetSceneInfo, request => Answer(++calls));
                 host.Start(Config(name), new RpcConfig());
                 ExpectEqual(name, EditorRpcApi.SharedMemoryName);
+                int cleared = 0;
+                host.Transport.ClientCleared += () => throw new ApplicationException("expected by this check");
+                host.Transport.ClientCleared += () => ++cleared;
                 bool running = true;
                 Thread thread = Start(() =>
                 {
                     using (Client client = Client.Attach(name)) ExpectHandlerErrors(client.Rpc);
+                    using (Client next = Client.Attach(name)) next.Reset();
                     running = false;
                 });
                 while (Volatile.Read(ref running)) Frame(host);
                 thread.Join();
+                Expect(cleared > 0, "the second handler was called");
             }
         }
 

@@ -118,7 +118,7 @@ class CartGame final : public tandem::Server {
     char* end = nullptr;
     const float wind = std::strtof(text.c_str(), &end);
     if (end == text.c_str() || !std::isfinite(wind)) {
-      throw std::domain_error("expected a finite number");
+      throw tandem::Error(TANDEM_INVALID_ARGUMENT, "expected a finite number");
     }
     wind_ = wind;
     return {'o', 'k'};

@@ -8,17 +8,19 @@
 // modules/gdnative/include. Godot keeps both in all its versions 3. Only for
 // 64-bit processes. One thread.
 //
-//   std::vector<float> row = Value(argument).Floats();
+//   std::vector<Value> row = Value(argument).List();
 //   Value answer = host.Call("draw", {Value(call), Value(env)});
 
 #ifndef TANDEM_SDK_GODOT_GDNATIVE_H_
 #define TANDEM_SDK_GODOT_GDNATIVE_H_
 
+#include <concepts>
 #include <cstdint>
 #include <cstring>
 #include <initializer_list>
 #include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -59,31 +61,33 @@ Result Core(int at, Args... args) {
 // empty.
 class Value {
  public:
-  enum Type { kNil = 0, kString = 4, kBytes = 20 };
+  enum Type { kNil, kReal = 3, kString, kDictionary = 18, kBytes = 20 };
 
   Value() { Core<void>(/*variant_new_nil*/ 509, &raw_); }
-  explicit Value(bool value) {
-    Core<void>(/*variant_new_bool*/ 510, &raw_, value);
+  explicit Value(std::integral auto value) {
+    Core<void>(/*variant_new_int*/ 512, &raw_, static_cast<int64_t>(value));
   }
-  explicit Value(int64_t value) {
-    Core<void>(/*variant_new_int*/ 512, &raw_, value);
+  explicit Value(std::floating_point auto value) {
+    Core<void>(/*variant_new_real*/ 513, &raw_, double{value});
   }
-  explicit Value(uint32_t value) : Value(int64_t{value}) {}
-  explicit Value(double value) {
-    Core<void>(/*variant_new_real*/ 513, &raw_, value);
-  }
-  explicit Value(const std::string& text) {
-    auto* string = Core<void*>(/*string_chars_to_utf8_with_len*/ 682,
-                               text.data(), static_cast<int>(text.size()));
+  explicit Value(std::string_view text) {
+    void* string = NewString(text);
     Core<void>(/*variant_new_string*/ 514, &raw_, &string);
     Core<void>(/*string_destroy*/ 721, &string);
   }
-  explicit Value(const char* text) : Value(std::string(text)) {}
-  explicit Value(std::span<const float> row) {
-    MakePool<float>(187, 304, 532, row);
-  }
+  explicit Value(const char* text) : Value(std::string_view(text)) {}
   explicit Value(std::span<const uint8_t> bytes) {
-    MakePool<uint8_t>(155, 296, 530, bytes);
+    void* pool;
+    Core<void>(/*pool_byte_array_new*/ 155, &pool);
+    Core<void>(/*pool_byte_array_resize*/ 164, &pool,
+               static_cast<int>(bytes.size()));
+    void* const write = Core<void*>(/*pool_byte_array_write*/ 166, &pool);
+    if (!bytes.empty())
+      std::memcpy(Core<void*>(/*pool_byte_array_write_access_ptr*/ 296, write),
+                  bytes.data(), bytes.size());
+    Core<void>(/*pool_byte_array_write_access_destroy*/ 298, write);
+    Core<void>(/*variant_new_pool_byte_array*/ 530, &raw_, &pool);
+    Core<void>(/*pool_byte_array_destroy*/ 170, &pool);
   }
   explicit Value(const std::vector<Value>& list) {
     void* array;
@@ -92,16 +96,6 @@ class Value {
       Core<void>(/*array_append*/ 336, &array, &each.raw_);
     Core<void>(/*variant_new_array*/ 529, &raw_, &array);
     Core<void>(/*array_destroy*/ 361, &array);
-  }
-  explicit Value(const std::vector<std::pair<std::string, Value>>& members) {
-    void* map;
-    Core<void>(/*dictionary_new*/ 362, &map);
-    for (const auto& [name, value] : members) {
-      const Value key(name);
-      Core<void>(/*dictionary_set*/ 375, &map, &key.raw_, &value.raw_);
-    }
-    Core<void>(/*variant_new_dictionary*/ 528, &raw_, &map);
-    Core<void>(/*dictionary_destroy*/ 364, &map);
   }
   // A copy, of an argument of Godot's.
   explicit Value(const godot_variant* other) {
@@ -120,25 +114,30 @@ class Value {
   uint32_t Count() const { return static_cast<uint32_t>(Int()); }
   double Real() const { return Core<double>(/*variant_as_real*/ 540, &raw_); }
   std::string Text() const {
-    auto* string = Core<void*>(/*variant_as_string*/ 541, &raw_);
-    auto* chars = Core<void*>(/*string_utf8*/ 678, &string);
-    std::string text(
-        Core<const char*>(/*char_string_get_data*/ 572, &chars),
-        static_cast<size_t>(Core<int>(/*char_string_length*/ 571, &chars)));
-    Core<void>(/*char_string_destroy*/ 573, &chars);
-    Core<void>(/*string_destroy*/ 721, &string);
-    return text;
+    if (type() != kString) return "";
+    const std::vector<uint8_t> bytes = Call("to_utf8", {}).Bytes();
+    return {bytes.begin(), bytes.end()};
   }
-  // A list of any kind, as numbers.
-  std::vector<float> Floats() const { return ReadPool<float>(559, 187, 276); }
   std::vector<uint8_t> Bytes() const {
-    return ReadPool<uint8_t>(557, 155, 268);
+    auto* pool = Core<void*>(/*variant_as_pool_byte_array*/ 557, &raw_);
+    auto* const read = Core<void*>(/*pool_byte_array_read*/ 165, &pool);
+    auto* const data =
+        Core<const uint8_t*>(/*pool_byte_array_read_access_ptr*/ 268, read);
+    std::vector<uint8_t> bytes(
+        data, data + Core<int>(/*pool_byte_array_size*/ 169, &pool));
+    Core<void>(/*pool_byte_array_read_access_destroy*/ 270, read);
+    Core<void>(/*pool_byte_array_destroy*/ 170, &pool);
+    return bytes;
   }
+  // A list of any kind.
   std::vector<Value> List() const {
     auto* array = Core<void*>(/*variant_as_array*/ 556, &raw_);
+    const int size = Core<int>(/*array_size*/ 356, &array);
     std::vector<Value> list;
-    for (int i = 0; i < Core<int>(/*array_size*/ 356, &array); ++i) {
-      list.push_back(Own(Core<godot_variant>(/*array_get*/ 333, &array, i)));
+    list.reserve(static_cast<size_t>(size));
+    for (int i = 0; i < size; ++i) {
+      list.emplace_back(Core<const godot_variant*>(
+          /*array_operator_index_const*/ 335, &array, i));
     }
     Core<void>(/*array_destroy*/ 361, &array);
     return list;
@@ -150,23 +149,18 @@ class Value {
   }
   // A dictionary's value of a key; nil: it has none.
   Value At(const char* key) const {
-    const Value name(key);
-    auto* map = Core<void*>(/*variant_as_dictionary*/ 555, &raw_);
-    Value value =
-        Own(Core<godot_variant>(/*dictionary_get*/ 374, &map, &name.raw_));
-    Core<void>(/*dictionary_destroy*/ 364, &map);
-    return value;
+    return type() == kDictionary ? Call("get", {Value(key)}) : Value();
   }
-  // Calls an object's method. nil: also if it has none, or its script fails.
-  Value Call(const char* method, std::initializer_list<Value> args) {
+  // Calls a method, which a built-in type must have: else godot3-runner
+  // crashes. nil: also if an object has none, or its script fails.
+  Value Call(const char* method, std::initializer_list<Value> args) const {
     std::vector<const godot_variant*> pointers;
     for (const Value& each : args) pointers.push_back(&each.raw_);
-    auto* name = Core<void*>(/*string_chars_to_utf8_with_len*/ 682, method,
-                             static_cast<int>(std::strlen(method)));
-    int error[3] = {};
-    Value answer = Own(
-        Core<godot_variant>(/*variant_call*/ 564, &raw_, &name, pointers.data(),
-                            static_cast<int>(pointers.size()), error));
+    void* name = NewString(method);
+    Value answer;
+    answer.raw_ = Core<godot_variant>(
+        /*variant_call*/ 564, &raw_, &name, pointers.data(),
+        static_cast<int>(pointers.size()), /*error=*/nullptr);
     Core<void>(/*string_destroy*/ 721, &name);
     return answer;
   }
@@ -178,39 +172,9 @@ class Value {
   }
 
  private:
-  static Value Own(const godot_variant& raw) {
-    Value value;
-    value.raw_ = raw;
-    return value;
-  }
-  // A pool array's functions stand in one order for each type: new, and 9, 10,
-  // 11, 14 and 15 places later resize, read, write, size and destroy; an
-  // access has ptr, and 2 places later destroy.
-  template <typename T>
-  void MakePool(int pool, int access, int make, std::span<const T> data) {
-    void* array;
-    Core<void>(pool, &array);
-    Core<void>(pool + 9, &array, static_cast<int>(data.size()));
-    if (!data.empty()) {
-      void* const write = Core<void*>(pool + 11, &array);
-      std::memcpy(Core<T*>(access, write), data.data(), data.size_bytes());
-      Core<void>(access + 2, write);
-    }
-    Core<void>(make, &raw_, &array);
-    Core<void>(pool + 15, &array);
-  }
-  template <typename T>
-  std::vector<T> ReadPool(int as, int pool, int access) const {
-    auto* array = Core<void*>(as, &raw_);
-    std::vector<T> data(static_cast<size_t>(Core<int>(pool + 14, &array)));
-    if (!data.empty()) {
-      void* const read = Core<void*>(pool + 10, &array);
-      std::memcpy(data.data(), Core<const T*>(access, read),
-                  data.size() * sizeof(T));
-      Core<void>(access + 2, read);
-    }
-    Core<void>(pool + 15, &array);
-    return data;
+  static void* NewString(std::string_view text) {
+    return Core<void*>(/*string_chars_to_utf8_with_len*/ 682, text.data(),
+                       static_cast<int>(text.size()));
   }
 
   godot_variant raw_;

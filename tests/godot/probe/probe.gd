@@ -42,12 +42,14 @@ func _observe():
 	reward = ball.mass
 	var at := ball.translation
 	var height := int(clamp(at.y * 10 + 128, 0, 255))
+	if mishap == "text":
+		return {"place": ["a", "b", "c"], "marks": PoolByteArray([0, 1, 2, 3, 4, 5, 6, 7]), "steps": [0]}
 	if mishap == "short":
 		return {"place": [at.x], "marks": PoolByteArray([height, 1, 2, 3, 4, 5, 6, 7]), "steps": [0]}
 	return {
 		"place": [at.x, at.y, at.z],
 		"marks": PoolByteArray([height, 1, 2, 3, 4, 5, 6, 7]),
-		"steps": [steps],
+		"steps": [(1 << 53) + steps],
 	}
 
 
@@ -63,6 +65,10 @@ func _call_own(method: String, request: PoolByteArray):
 		get_tree().call_deferred("reload_current_scene")
 	if mishap == "close":  # what the window's button does
 		get_tree().notification(MainLoop.NOTIFICATION_WM_QUIT_REQUEST)
+	if mishap == "free":
+		queue_free()
+	if mishap == "number":
+		return 3
 	if mishap == "refuse":
 		fail("refused by the script")
 	return mishap

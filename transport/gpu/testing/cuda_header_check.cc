@@ -6,6 +6,7 @@
 
 #include <cuda.h>
 
+#include <cstddef>
 #include <cstdio>
 #include <iterator>
 #include <type_traits>
@@ -71,7 +72,7 @@ static_assert(sizeof(tandem::CudaEventHandle) == CU_IPC_HANDLE_SIZE);
 static_assert(sizeof(tandem::CudaMemoryDesc) ==
               sizeof(CUDA_EXTERNAL_MEMORY_HANDLE_DESC));
 static_assert(offsetof(tandem::CudaMemoryDesc, fd) ==
-              offsetof(CUDA_EXTERNAL_MEMORY_HANDLE_DESC, handle.fd));
+              offsetof(CUDA_EXTERNAL_MEMORY_HANDLE_DESC, handle));
 static_assert(sizeof(tandem::CudaBufferDesc) ==
               sizeof(CUDA_EXTERNAL_MEMORY_BUFFER_DESC));
 static_assert(tandem::kCudaOpaqueFd ==

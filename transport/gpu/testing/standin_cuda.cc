@@ -808,7 +808,7 @@ TANDEM_EXPORT CudaResult cuIpcCloseMemHandle(CudaPointer pointer) {
   return Forget(pointer, true);
 }
 
-// The handle is the address of the mapping, which cuMemFree ends.
+// The handle is the address of a mapping; cuMemFree removes the mapping.
 TANDEM_EXPORT CudaResult cuImportExternalMemory(
     CudaExternalMemory* memory, const tandem::CudaMemoryDesc* desc) {
   TANDEM_BEGIN(true);
@@ -832,7 +832,7 @@ cuExternalMemoryGetMappedBuffer(CudaPointer* pointer, CudaExternalMemory memory,
   return whole ? kSuccess : kInvalidValue;
 }
 
-// As for the driver, cuMemFree comes before.
+// As the driver has it, the caller has freed the buffer by cuMemFree before.
 TANDEM_EXPORT CudaResult cuDestroyExternalMemory(CudaExternalMemory memory) {
   TANDEM_BEGIN(true);
   const auto pointer = reinterpret_cast<CudaPointer>(memory);

@@ -9,35 +9,25 @@ extends Node
 # A new episode begins. `seed_value`: null if the random stream continues. `contract`: names of fields and their numbers.
 signal reset(seed_value, contract)
 
-# Numbers of an observation and of an action. In their place `..._fields` has arrays of other types and shapes, such as
-# {"place": ["float32", 2], "map": ["uint8", 8, 8]}; a field of "" is the whole observation or action.
-export var observation_size := 0
+export var observation_size := 0  # numbers of an observation
 export var action_size := 0
+# In their place: arrays of other types and shapes, such as {"place": ["float32", 2], "map": ["uint8", 8, 8]}.
 export var observation_fields := {}
 export var action_fields := {}
-# The action's range. Actions may hold any value, NaN included.
-export var action_low := -1.0
+export var action_low := -1.0  # the action's range; actions may hold any value, NaN included
 export var action_high := 1.0
-# Physics ticks of a step.
-export var ticks_per_step := 1
-# 0: no limit. The flag --max_episode_steps is stronger.
-export var max_episode_steps := 0
-# Names of the numbers of _telemetry.
-export var telemetry := PoolStringArray()
-# Fields of contracts that have an effect, such as "friction_range".
-export var contract_fields := PoolStringArray()
+export var ticks_per_step := 1  # physics ticks
+export var max_episode_steps := 0  # 0: no limit; the flag --max_episode_steps is stronger
+export var telemetry := PoolStringArray()  # names of the numbers of _telemetry
+export var contract_fields := PoolStringArray()  # those that have an effect, such as "friction_range"
 export var own_methods := PoolStringArray()
 
-# Of the step, set by _observe.
-var reward := 0.0
-var done := false
-# Steps of the episode.
-var steps := 0
-# The random stream of the seed, and that of the contract.
-var random := RandomNumberGenerator.new()
-var draws := RandomNumberGenerator.new()
-# Why the reset, step or call failed.
-var failure := ""
+var reward := 0.0  # of the step, set by _observe
+var done := false  # also
+var steps := 0  # of the episode
+var random := RandomNumberGenerator.new()  # the random stream of the seed
+var draws := RandomNumberGenerator.new()  # that of the contract
+var failure := ""  # why the reset, step or call failed
 
 # Starts an episode. Returns OK; after a script error Godot returns null instead.
 func _start(_contract: Dictionary):
@@ -76,9 +66,11 @@ func clipped(action, i := 0) -> float:
 	return 0.0 if is_nan(action[i]) else clamp(action[i], action_low, action_high)
 
 func _ready() -> void:
-	if OS.has_environment("TANDEM_GODOT_FLAGS"):
-		load("res://addons/tandem/host.gd").of(get_tree()).joined(self)
+	_tell("joined")
 
 func _exit_tree() -> void:
+	_tell("left")
+
+func _tell(what: String) -> void:
 	if OS.has_environment("TANDEM_GODOT_FLAGS"):
-		load("res://addons/tandem/host.gd").of(get_tree()).left(self)
+		load("res://addons/tandem/host.gd").of(get_tree()).call(what, self)

@@ -93,6 +93,7 @@ func _place(body: RigidBody, at: Vector3) -> void:
 	body.transform = Transform(Basis(), at)
 	body.linear_velocity = Vector3()
 	body.angular_velocity = Vector3()
+	body.sleeping = false
 
 func _act(action):
 	thrust = strength * THRUST * Vector3(clipped(action, 0), 0, clipped(action, 1))
