@@ -180,15 +180,6 @@ int GlbBuilder::AddLight(const GlbLight& light) {
   return static_cast<int>(lights.size()) - 1;
 }
 
-int GlbBuilder::AddCamera(float vertical_angle, float near, float far) {
-  json& cameras = json_["cameras"];
-  cameras.push_back(
-      {{"type", "perspective"},
-       {"perspective",
-        {{"yfov", vertical_angle}, {"znear", near}, {"zfar", far}}}});
-  return static_cast<int>(cameras.size()) - 1;
-}
-
 int GlbBuilder::AddMovingNode(const GlbNode& node) {
   const int index = AddNode(-1, node);
   moving_.push_back(index);
@@ -205,7 +196,6 @@ int GlbBuilder::AddNode(int parent, const GlbNode& node) {
   if (AllFinite(node.scale)) found["scale"] = node.scale;
   if (node.mesh >= 0) found["mesh"] = node.mesh;
   if (node.skin >= 0) found["skin"] = node.skin;
-  if (node.camera >= 0) found["camera"] = node.camera;
   if (node.light >= 0) {
     found["extensions"]["KHR_lights_punctual"]["light"] = node.light;
   }

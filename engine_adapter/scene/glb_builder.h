@@ -51,7 +51,6 @@ struct GlbNode {
   std::array<float, 3> scale = {1, 1, 1};
   int mesh = -1;
   int light = -1;
-  int camera = -1;
   int skin = -1;
   nlohmann::json extras = {};  // of extras.tandem
 };
@@ -84,8 +83,6 @@ class GlbBuilder {
   int AddSkin(std::span<const int> joints,
               std::span<const float> inverse_binds);
   int AddLight(const GlbLight& light);
-  // `vertical_angle` in radians.
-  int AddCamera(float vertical_angle, float near, float far);
 
   // A child of the world whose pose is in the snapshots, in the order of calls.
   int AddMovingNode(const GlbNode& node);

@@ -1,15 +1,161 @@
 #include "engine_adapter/scene/live_scene.h"
 
 #include <algorithm>
+#include <atomic>
+#include <optional>
 #include <set>
 #include <span>
+#include <thread>
 #include <utility>
 
 #include "base/clock.h"
+#include "base/error.h"
 #include "base/guarded.h"
-#include "engine_adapter/scene/scene_thread.h"
+#include "base/os/blocked_signals.h"
+#include "base/os/machine.h"
+#include "engine_adapter/frames/copy_turn.h"
+#include "engine_adapter/frames/frame_pace.h"
+#include "transport/owned_scene_segment.h"
+#include "transport/pose_snapshot.h"
 
 namespace tandem {
+namespace {
+
+constexpr int64_t kRefreshNs = 1'000'000'000;
+
+}  // namespace
+
+// Makes segments and publishes snapshots in parallel with an engine's steps.
+// Copies and made belong to the thread of turn. The thread asks for copies at a
+// rate, after news; without news once a second,
+// so that viewers see that the engine lives. It runs in the background of the
+// steps, as the render thread does.
+//
+//   word   writer    readers  publishes             initially
+//   news_  stepping  scene    no data: new results  0
+class SceneThread {
+ public:
+  // What the stepping thread gives.
+  struct Copies {
+    double hz = 0;            // snapshots a second
+    uint32_t generation = 0;  // of `make`
+    SceneSource::Make make;   // not empty: make a segment first
+    PoseSnapshot snapshot;    // for the segment; without rows: none
+    uint64_t news = 0;
+  };
+  // What the thread has made; generation 0: nothing.
+  struct Made {
+    uint32_t generation = 0;
+    uint32_t nodes = 0;
+    uint32_t max_rows = 0;
+    std::string segment;
+    absl::Status status;  // an error: there is no segment
+  };
+
+  SceneThread(std::string name, uint32_t num_envs, std::function<void()> wake);
+  // Stops, and blocks until the thread has ended.
+  ~SceneThread();
+  SceneThread(const SceneThread&) = delete;
+  SceneThread& operator=(const SceneThread&) = delete;
+
+  // The stepping thread calls these.
+  CopyTurn& turn() { return turn_; }
+  Copies& copies() { return copies_; }
+  const Made& made() const { return made_; }
+  void TellNews(uint64_t news) {
+    // relaxed: the thread only compares it, and then waits for the copies.
+    news_.store(news, std::memory_order_relaxed);
+  }
+  // The thread ends after its work of the moment, and removes the segment. Does
+  // not wait.
+  void Stop() { turn_.Stop(); }
+
+ private:
+  void Run();
+  void MakeSegment();
+  void AwaitNews();
+
+  const std::string name_;
+  const uint32_t num_envs_;
+  const std::function<void()> wake_;
+  Copies copies_;
+  Made made_;
+  CopyTurn turn_;
+  std::atomic<uint64_t> news_{0};
+
+  // Used by the thread.
+  alignas(128) std::optional<OwnedSceneSegment> segment_;
+  std::optional<FramePace> pace_;
+  double hz_ = 0;  // of pace_
+
+  std::thread thread_;  // last: uses all of the above
+};
+
+SceneThread::SceneThread(std::string name, uint32_t num_envs,
+                         std::function<void()> wake)
+    : name_(std::move(name)), num_envs_(num_envs), wake_(std::move(wake)) {
+  const BlockedSignals blocked;
+  thread_ = std::thread([this] { Run(); });
+}
+
+SceneThread::~SceneThread() {
+  turn_.Stop();
+  thread_.join();
+}
+
+void SceneThread::Run() {
+  // Users and tests find the thread by this name.
+  NameThread("tandem-scene");
+  GoToBackground();
+  const CoreWait line;
+  while (turn_.Await(kNextExchangeNs, wake_)) {
+    if (copies_.make != nullptr) {
+      MakeSegment();
+      continue;
+    }
+    if (hz_ != copies_.hz) pace_.emplace(hz_ = copies_.hz);
+    const int64_t begin_ns = MonotonicNanos();
+    const int64_t waited_ns = line.Nanos();
+    if (segment_ && copies_.snapshot.rows() > 0) {
+      (void)segment_->Publish(copies_.snapshot);  // was made for this segment
+    }
+    pace_->Drew(begin_ns, MonotonicNanos(), line.Nanos() - waited_ns);
+    AwaitNews();
+  }
+  segment_.reset();
+}
+
+void SceneThread::MakeSegment() {
+  segment_.reset();  // the name becomes free, and readers see its end
+  made_ = Made();
+  made_.generation = copies_.generation;
+  made_.status = Guarded([&]() -> absl::Status {
+    TANDEM_ASSIGN_OR_RETURN(const SceneModel model,
+                            std::exchange(copies_.make, nullptr)());
+    TANDEM_ASSIGN_OR_RETURN(auto segment, OwnedSceneSegment::Create(
+                                              name_,
+                                              {.num_envs = num_envs_,
+                                               .nodes = model.nodes,
+                                               .generation = made_.generation},
+                                              model.glb));
+    made_.nodes = model.nodes;
+    made_.max_rows = segment.max_rows();
+    made_.segment = segment.name();
+    segment_.emplace(std::move(segment));
+    return absl::OkStatus();
+  });
+}
+
+void SceneThread::AwaitNews() {
+  const int64_t refresh_ns = MonotonicNanos() + kRefreshNs;
+  int64_t wake_ns = pace_->due_ns();
+  do {
+    turn_.SleepUntil(wake_ns, [] { return false; });
+    wake_ns = std::min(refresh_ns, MonotonicNanos() + pace_->period_ns());
+    // relaxed: see TellNews.
+  } while (!turn_.Stopping() && wake_ns < refresh_ns &&
+           news_.load(std::memory_order_relaxed) == copies_.news);
+}
 
 LiveScene::LiveScene(SceneSource* source, uint32_t num_envs, bool has_rewards,
                      Links links)

@@ -3,15 +3,17 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
+#include <map>
 #include <numbers>
+#include <utility>
 
 namespace tandem {
 namespace {
 
 using Point = std::array<float, 3>;
 
-constexpr uint32_t kSegments = 32;  // around an axis
-constexpr uint32_t kRings = 16;     // from pole to pole
+constexpr uint32_t kSegments = 24;  // around an axis
+constexpr uint32_t kRings = 12;     // from pole to pole
 constexpr float kPi = std::numbers::pi_v<float>;
 
 Point PointAt(const std::vector<float>& numbers, size_t vertex) {
@@ -199,6 +201,7 @@ void SmoothNormals(Shape* shape) {
 
 Shape CubeMapped(const Shape& shape) {
   Shape mapped;
+  std::map<std::pair<uint32_t, float>, uint32_t> seen;  // by vertex and face
   for (size_t i = 0; i + 2 < shape.indices.size(); i += 3) {
     Point middle = {0, 0, 0};
     for (size_t corner = i; corner < i + 3; ++corner) {
@@ -212,7 +215,12 @@ Shape CubeMapped(const Shape& shape) {
     const float side = middle[axis] < 0 ? -1.0F : 1.0F;
     const auto face = static_cast<float>(2 * axis) + (side < 0 ? 1.0F : 0.0F);
     for (size_t corner = i; corner < i + 3; ++corner) {
-      const Point at = PointAt(shape.positions, shape.indices[corner]);
+      const uint32_t vertex = shape.indices[corner];
+      const auto [entry, is_new] = seen.emplace(
+          std::pair(vertex, face), static_cast<uint32_t>(mapped.vertices()));
+      mapped.indices.push_back(entry->second);
+      if (!is_new) continue;
+      const Point at = PointAt(shape.positions, vertex);
       // OpenGL's axes of a face.
       const float across = axis == 0   ? -side * at[2]
                            : axis == 1 ? at[0]
@@ -223,9 +231,8 @@ Shape CubeMapped(const Shape& shape) {
         constexpr float kInset = 0.002F;  // so that no neighbouring face shows
         return std::clamp((distance / depth + 1) / 2, kInset, 1 - kInset);
       };
-      mapped.indices.push_back(
-          mapped.Add(at, PointAt(shape.normals, shape.indices[corner]),
-                     {share(across), (face + share(down)) / 6}));
+      mapped.Add(at, PointAt(shape.normals, vertex),
+                 {share(across), (face + share(down)) / 6});
     }
   }
   return mapped;

@@ -69,7 +69,6 @@ class Writer {
       TANDEM_RETURN_IF_ERROR(AddSkin(skin));
     }
     for (int light = 0; light < model_.nlight; ++light) AddLight(light);
-    for (int camera = 0; camera < model_.ncam; ++camera) AddCamera(camera);
     return std::move(glb_).Take(
         {.extent = static_cast<float>(model_.stat.extent),
          .center = Three(model_.stat.center),
@@ -333,20 +332,6 @@ class Writer {
                   .position = Three(model_.light_pos + mjtSize{3} * light),
                   .rotation = Turn(turn),
                   .light = kind});
-  }
-
-  void AddCamera(int camera) {
-    if (model_.cam_mode[camera] != mjCAMLIGHT_FIXED) return;
-    const mjtNum extent = model_.stat.extent;
-    const int lens =
-        glb_.AddCamera(static_cast<float>(model_.cam_fovy[camera] * mjPI / 180),
-                       static_cast<float>(extent) * model_.vis.map.znear,
-                       static_cast<float>(extent) * model_.vis.map.zfar);
-    glb_.AddNode(nodes_[Count(model_.cam_bodyid[camera])],
-                 {.name = NameOf(model_, mjOBJ_CAMERA, "camera", camera),
-                  .position = Three(model_.cam_pos + mjtSize{3} * camera),
-                  .rotation = Turn(model_.cam_quat + mjtSize{4} * camera),
-                  .camera = lens});
   }
 
   // The texture of a material's colour; -1: none.

@@ -1,8 +1,8 @@
 // MujocoGlb: a MuJoCo model as glTF, and the poses of its bodies.
 //
-// Data flow: mjModel -> a GLB of all bodies, geoms, skins, lights and fixed
-// cameras; mjData -> the poses of the bodies, in the order of the GLB's moving
-// nodes. docs/protocol.md, "The live scene", has the conventions.
+// Data flow: mjModel -> a GLB of all bodies, geoms, skins and lights; mjData ->
+// the poses of the bodies, in the order of the GLB's moving nodes.
+// docs/protocol.md, "The live scene", has the conventions.
 //
 //   TANDEM_ASSIGN_OR_RETURN(SceneModel scene, MujocoGlb(model));
 //   MujocoPoses(model, data, snapshot.poses(0));

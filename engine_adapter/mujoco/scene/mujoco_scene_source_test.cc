@@ -242,7 +242,6 @@ TEST_F(Parts, LightsShineTheirWay) {
   EXPECT_NEAR(-sun[9], -0.8, 1e-6);
   EXPECT_NEAR(-sun[10], -0.6, 1e-6);
   EXPECT_EQ(glb_.model().lights.size(), 2u);
-  EXPECT_EQ(glb_.model().cameras.size(), 1u);
 }
 
 TEST_F(Parts, AMovedGeomIsANewVersionForItsEnvironment) {
