@@ -42,7 +42,7 @@ extern "C" {
 /* --- Versions and errors -------------------------------------------------- */
 
 #define TANDEM_ABI_MAJOR 1
-#define TANDEM_ABI_MINOR 3
+#define TANDEM_ABI_MINOR 4
 
 /* Numbers of Tandem's errors; a released number keeps its meaning. */
 typedef int32_t tandem_code;

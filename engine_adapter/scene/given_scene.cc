@@ -67,9 +67,9 @@ absl::StatusOr<uint32_t> CountMoving(const json& scene, const json& nodes) {
   for (const json& node : scene.at(moving)) {
     const size_t index = node.get<size_t>();
     if (index >= nodes.size() || !seen.insert(index).second) {
-      return Invalid(absl::StrCat("different moving nodes below ",
-                                  nodes.size()),
-                     node.dump());
+      return Invalid(
+          absl::StrCat("different moving nodes below ", nodes.size()),
+          node.dump());
     }
   }
   return static_cast<uint32_t>(seen.size());

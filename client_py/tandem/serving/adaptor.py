@@ -30,6 +30,7 @@ _PORTS = {
     "show_marks": "debug",
     "set_contract": "randomization",
     "call_own": "own",
+    "scene": "live_scene",
 }
 
 # Role, dtype, shape and path of a field.
@@ -272,6 +273,23 @@ class Adaptor:
                 "the size of the arguments"
             )
         return np.ascontiguousarray(image)
+
+    def scene_version(self) -> int:
+        """Returns the number of the scene."""
+        return integer("scene_version", self._engine.scene_version, 0, 2**64 - 1)
+
+    def scene(self) -> bytes:
+        """Returns the file of the live scene."""
+        glb = self._engine.scene()
+        if not isinstance(glb, bytes | bytearray | memoryview):
+            raise EngineFailed(f"scene of {self._name}: expected the bytes of a .glb file, found {described(glb)}")
+        return bytes(glb)
+
+    def poses(self, envs: Sequence[int], nodes: int) -> NDArray[np.float32]:
+        """Returns the poses of the nodes of some environments, float32[n, nodes, 7]."""
+        out = np.empty((len(envs), nodes, 7), np.float32)
+        self._engine.poses(np.array(envs, np.int64), out)
+        return out
 
     def show_marks(self, env: int, marks: Sequence[tuple[Any, ...]]) -> None:
         """Passes an environment's marks."""
