@@ -46,7 +46,7 @@ void RunStatistics::CountEnds(const CountedExchange& exchange) {
       // Its rows, also dones, are as before.
       if (exchange.stepped) ++begins_[env];
     } else if (exchange.resets[env] != 0) {
-      ++numbers_[env];
+      if (over_[env] == 0) ++numbers_[env];
       begins_[env] = ticks_;
       returns_[env] = 0;
       rewards_[env] = 0;
@@ -57,18 +57,17 @@ void RunStatistics::CountEnds(const CountedExchange& exchange) {
       if (over_[env] != 0) {
         returns_[env] = rewards_[env];
         begins_[env] = ticks_ - 1;
-        ++numbers_[env];
       }
       over_[env] = 0;
     } else if (exchange.stepped) {
       if (over_[env] == 0) {
+        ++numbers_[env];
         const size_t at = episodes_++ % kEpisodes;
         ended_[at] = returns_[env];
         lengths_[at] = static_cast<double>(ticks_ - begins_[env]);
       }
       returns_[env] = 0;
       begins_[env] = ticks_;
-      if (exchange.ended_are_reset) ++numbers_[env];
       over_[env] = exchange.ended_are_reset ? 0 : 1;
     }
     any_over_ = any_over_ || over_[env] != 0;

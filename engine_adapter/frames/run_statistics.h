@@ -47,8 +47,9 @@ class RunStatistics {
   // The last reward, and the return until an episode has ended, are those of
   // the shown environments.
   RunSnapshot Now(std::span<const uint32_t> shown) const;
-  // Of one environment's episode. `number` is 0 in the episode that ran when
-  // this object was made; its steps and return count from then.
+  // Of one environment's episode; after an end, of the next one. `number` is 0
+  // in the episode that ran when this object was made; its steps and return
+  // count from then.
   struct Episode {
     uint64_t number = 0;
     uint64_t steps = 0;

@@ -66,6 +66,32 @@ TEST(RunStatistics, ShowsTheReturnSoFarUntilAnEpisodeHasEnded) {
   EXPECT_EQ(rig.statistics().env_steps(), 4U);
 }
 
+TEST(RunStatistics, NumbersEpisodesFromZeroInEachAutoresetMode) {
+  for (const bool ended_are_reset : {true, false}) {
+    Rig rig;
+    const auto episode = [&rig] { return rig.statistics().EpisodeOf(1); };
+    rig.Step({0, 1}, {}, ended_are_reset);
+    rig.Step({0, 2}, {}, ended_are_reset);
+    EXPECT_EQ(episode().number, 0U);
+    EXPECT_EQ(episode().steps, 2U);
+    EXPECT_EQ(episode().total_reward, 3);
+    EXPECT_EQ(episode().last_reward, 2);
+    rig.Step({0, 4}, {0, 1}, ended_are_reset);
+    EXPECT_EQ(episode().number, 1U);
+    EXPECT_EQ(episode().steps, 0U);
+    EXPECT_EQ(episode().total_reward, 0);
+    if (!ended_are_reset) rig.Reset({0, 1});
+    rig.Step({0, 8}, {}, ended_are_reset);
+    EXPECT_EQ(episode().number, 1U);
+    EXPECT_EQ(episode().steps, 1U);
+    rig.Reset({0, 1});
+    EXPECT_EQ(episode().number, 2U);
+    EXPECT_EQ(rig.statistics().EpisodeOf(0).number, 0U);
+    rig.statistics().Clear();
+    EXPECT_EQ(episode().number, 3U);
+  }
+}
+
 TEST(RunStatistics, WithoutRewardsTheyAreUnknownAndEpisodesCount) {
   RunStatistics statistics(1, /*has_rewards=*/false);
   const std::vector<uint8_t> resets = {0}, dones = {1};
