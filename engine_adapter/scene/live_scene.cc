@@ -247,6 +247,7 @@ void LiveScene::Serve(uint64_t exchange) {
       }
       return absl::OkStatus();
     });
+    if (!status.ok()) copies.snapshot.Resize(made.nodes, 0);  // incomplete
     published_.status = status.ok() ? made.status : status;
     published_.segment = made.segment;
     published_.generation = made.generation;
