@@ -83,8 +83,8 @@ class Adaptor:
     """An engine for the binding: its methods, and what it declares, checked.
 
     `ports` names the services' interfaces that the engine has: some of "scene", "joints", "camera", "debug",
-    "randomization", "live_scene" and "own". `camera_rows` has id and name of each camera; empty without "camera". `joint_info` is
-    None without "joints".
+    "randomization", "live_scene" and "own". `camera_rows` has id and name of each camera; empty without "camera".
+    `joint_info` is None without "joints".
     """
 
     def __init__(self, engine: Engine) -> None:
