@@ -38,6 +38,7 @@ _ROWS = {
     "streams of numbers": "streams of telemetry",
     "methods of its own": "methods of its own",
     "arrays on a GPU": "arrays on a GPU",
+    "a live scene": "live scene",
 }
 _PYTHON_WITH_IMAGES = """
 import numpy as np
