@@ -2,8 +2,8 @@
 
     python cart_game.py --num_envs 4 --name demo --frames 320x240
 
-Its observation is an image, `obs["image"]`. It has frames and a live scene for viewers, a camera, numbers for telemetry, a
-contract that draws the friction, and a method of its own: `client.call("set_wind", b"3")`.
+Its observation is an image, `obs["image"]`. It has frames and a live scene for viewers, a camera, numbers for
+telemetry, a contract that draws the friction, and a method of its own: `client.call("set_wind", b"3")`.
 """
 
 import json

@@ -23,8 +23,8 @@ from tandem.workers.infos import InfoArea
 from tandem.workers.launch import environ, launched, make_room_for_files
 from tandem.workers.memory_files import MemoryFiles
 from tandem.workers.row_fields import FieldsPlan, plan_fields
-from tandem.workers.supervisor import Start
 from tandem.workers.scenes import ScenePlan
+from tandem.workers.supervisor import Start
 from tandem.workers.worker import Serving, different_spaces, failures_in
 from tandem.workers.worker_handle import WorkerHandle
 from tandem.workers.worker_pool import NEWS_SECS, Deadline, WorkerPool

@@ -4,8 +4,8 @@
     workers:    poses of the watched environments  ->  their rows in the buffer, a memory file
     supervisor: all workers have answered  ->  one snapshot in the scene's segment
 
-engine_adapter/host/workers_scene.h is the supervisor's half, and describes the buffer. The package mujoco belongs to the
-environments: this module does not import it.
+engine_adapter/host/workers_scene.h is the supervisor's half, and describes the buffer. The package mujoco belongs to
+the environments: this module does not import it.
 """
 
 import mmap
