@@ -54,7 +54,8 @@ class SceneSource {
   // The stepping thread calls this between two exchanges. Writes the poses of
   // environment envs[i] into row i of `into`, which has room for the nodes of
   // the newest model. If the source knows the simulated time, it sets the row's
-  // sim_time and clears kSceneUnknownTime. Changes no result of a step.
+  // sim_time and clears kSceneUnknownTime; other numbers of the row may be
+  // replaced by better ones. Changes no result of a step.
   virtual void Capture(std::span<const uint32_t> envs, PoseSnapshot* into) = 0;
 };
 

@@ -35,9 +35,17 @@
 
 namespace tandem {
 
-// Its services are those that need no port of an engine: the schema, and
-// pauses. All else gets kUnsupported; so do steps and resets by RPCs, since the
-// region has fields.
+// What a live scene of environments in workers needs; empty memory: none.
+struct WorkersSceneSpec {
+  std::span<std::byte> memory;  // host/workers_scene.h has its layout
+  uint32_t nodes = 0;           // of the largest model
+  std::string model_file;       // its path; the workers write models into it
+  std::string program;          // tandem-engine's path
+};
+
+// Its services are those that need no port of an engine: the schema, pauses,
+// and the live scene. All else gets kUnsupported; so do steps and resets by
+// RPCs, since the region has fields.
 //
 //  state      entered by          legal calls
 //  prepared   Create              ResetWorkers once, Next until kWorkersReady,
@@ -47,12 +55,12 @@ namespace tandem {
 class SupervisorHost {
  public:
   // `spec` has workers and fields; the region gets RPC rings and slots for
-  // attendants, too. Errors:
+  // attendants, too. The memory of `scene` must outlive this object. Errors:
   //  - kInvalidArgument: the name, or the spec.
   //  - kAlreadyAttached: a live engine has the name.
   //  - kOutOfSharedMemory, kAccessDenied.
   static absl::StatusOr<std::unique_ptr<SupervisorHost>> Create(
-      absl::string_view name, RegionSpec spec);
+      absl::string_view name, RegionSpec spec, WorkersSceneSpec scene = {});
   SupervisorHost(const SupervisorHost&) = delete;
   SupervisorHost& operator=(const SupervisorHost&) = delete;
   // Removes the region.

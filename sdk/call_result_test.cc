@@ -35,7 +35,9 @@ TEST(CallResult, StructsHaveTheSizesOfVersion1) {
   // Version 1.3 has appended fields to frames.
   EXPECT_EQ(offsetof(tandem_engine_options, fields), 96u);
   EXPECT_EQ(sizeof(tandem_engine_options), 144u);
-  EXPECT_EQ(sizeof(tandem_services), kFirstBytes<tandem_services>);
+  // Version 1.4 has appended scene and poses.
+  EXPECT_EQ(offsetof(tandem_services, scene), kFirstBytes<tandem_services>);
+  EXPECT_EQ(sizeof(tandem_services), 208u);
   EXPECT_EQ(sizeof(tandem_image), kFirstBytes<tandem_image>);
   EXPECT_EQ(sizeof(tandem_frames), kFirstBytes<tandem_frames>);
   EXPECT_EQ(sizeof(tandem_gpu), kFirstBytes<tandem_gpu>);

@@ -289,6 +289,18 @@ tandem_code tandem_engine_drawn(tandem_engine* engine, uint64_t call,
   });
 }
 
+tandem_code tandem_engine_scene_changed(tandem_engine* engine) {
+  return CallAnytime(engine, [&](ForeignEngine& open) -> absl::Status {
+    if (open.live_scene() == nullptr) {
+      return tandem::MakeError(
+          tandem::ErrorCode::kUnsupported,
+          "expected an engine with services->scene, found none");
+    }
+    open.live_scene()->NoteChange();
+    return absl::OkStatus();
+  });
+}
+
 tandem_code tandem_engine_stop(tandem_engine* engine) {
   // Not CallAnytime: a signal handler must not allocate, as a text would.
   if (engine == nullptr) return TANDEM_INVALID_ARGUMENT;

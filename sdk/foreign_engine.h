@@ -93,6 +93,7 @@ class ForeignEngine final : public Engine,
   FrameSource* frames() override {
     return services_ == nullptr ? nullptr : services_->frames();
   }
+  SceneSource* scene() override { return live_scene(); }
   EnginePorts ports() override;
   bool HasOtherWork() const override { return !events_.empty(); }
   double step_secs() const override { return step_secs_; }
@@ -106,6 +107,10 @@ class ForeignEngine final : public Engine,
   // kUnsupported: there are no arrays on a GPU; the text has the reason.
   absl::StatusOr<const NamedArrays*> gpu_arrays() const;
   ForeignDraws& draws() { return draws_; }
+  // nullptr: the engine has none.
+  ForeignScene* live_scene() {
+    return services_ == nullptr ? nullptr : services_->live_scene();
+  }
 
  private:
   struct Event {

@@ -67,6 +67,14 @@ absl::StatusOr<std::unique_ptr<ForeignServices>> ForeignServices::Make(
   TANDEM_RETURN_IF_ERROR(made->ReadCameras(draws));
   TANDEM_RETURN_IF_ERROR(made->ReadContractFields());
   TANDEM_RETURN_IF_ERROR(made->ReadOwnMethods());
+  if ((given.scene == nullptr) != (given.poses == nullptr)) {
+    return MissingArgument(given.scene == nullptr
+                               ? "services->scene, beside poses"
+                               : "services->poses, beside scene");
+  }
+  if (given.scene != nullptr) {
+    made->live_scene_.emplace(given, made->result_of_);
+  }
   return made;
 }
 

@@ -30,6 +30,7 @@
 #include "engine_adapter/task_description.h"
 #include "schema/messages/hazel_rpc_generated.h"
 #include "sdk/foreign_draws.h"
+#include "sdk/foreign_scene.h"
 #include "sdk/tandem.h"
 
 namespace tandem {
@@ -50,6 +51,8 @@ class ForeignServices final : private ScenePort,
 
   // Those that the engine has, but MethodPort and OwnMethodPort.
   EnginePorts ports();
+  // nullptr: the engine has no live scene.
+  ForeignScene* live_scene() { return live_scene_ ? &*live_scene_ : nullptr; }
   // nullptr: the engine draws none.
   ForeignFrames* frames() { return frames_ ? &*frames_ : nullptr; }
   const std::vector<OwnMethod>& own_methods() const { return own_methods_; }
@@ -129,6 +132,7 @@ class ForeignServices final : private ScenePort,
   std::vector<OwnMethod> own_methods_;
   std::optional<ForeignFrames> frames_;
   std::optional<ForeignCamera> camera_;
+  std::optional<ForeignScene> live_scene_;
   DebugCanvas canvas_;
   std::vector<OfEnv> contracts_;  // [num_envs]
   bool has_contracts_ = false;    // of any environment

@@ -20,7 +20,10 @@
 #include "sdk/tandem.h"
 #include "sdk/testing/api_fixture.h"
 #include "transport/attached_frames.h"
+#include "transport/attached_scene.h"
 #include "transport/envelope.h"
+#include "transport/frame_reader.h"
+#include "transport/pose_snapshot.h"
 
 namespace tandem {
 namespace {
@@ -536,6 +539,86 @@ TEST_F(ServicesApiTest, WhatAnEngineCannotDoIsUnsupported) {
   EXPECT_EQ(answer.code, TANDEM_UNSUPPORTED) << answer.error;
   EXPECT_EQ(tandem_client_close(client), TANDEM_OK);
   Stop();
+}
+
+// A file of one moving node, as another program may have made it.
+std::string SceneOf(const std::string& node) {
+  std::string json = R"({"asset": {"version": "2.0"}, "scenes": [{}],
+      "nodes": [{"name": ")" +
+                     node + R"(", "mesh": 0}]})";
+  json.resize((json.size() + 3) / 4 * 4, ' ');
+  const auto word = [](size_t number) {
+    const auto small = static_cast<uint32_t>(number);
+    return std::string(reinterpret_cast<const char*>(&small), sizeof(small));
+  };
+  return "glTF" + word(2) + word(20 + json.size()) + word(json.size()) +
+         "JSON" + json;
+}
+
+TEST_F(ServicesApiTest, ViewersGetTheSceneAndItsPoses) {
+  struct Scene {
+    std::string glb = SceneOf("cart");
+    int described = 0;
+    int fails = 0;
+  } scene;
+  services_ = Sized<tandem_services>();
+  services_.user = &scene;
+  services_.scene = [](void* user, const uint8_t** glb, uint64_t* bytes) {
+    auto* const its = static_cast<Scene*>(user);
+    ++its->described;
+    *glb = reinterpret_cast<const uint8_t*>(its->glb.data());
+    *bytes = its->glb.size();
+    return 0;
+  };
+  tandem_engine_options options = WithServices();
+  EXPECT_EQ(tandem_engine_create(&options, nullptr, &engine_),
+            TANDEM_INVALID_ARGUMENT);
+  EXPECT_TRUE(absl::StrContains(LastError(), "services->poses"));
+  services_.poses = [](void* user, uint32_t env, float* poses, uint32_t nodes) {
+    EXPECT_EQ(nodes, 1u);
+    poses[0] = static_cast<float>(env);
+    poses[6] = 1;
+    return static_cast<Scene*>(user)->fails;
+  };
+  Start(WithServices());
+  EXPECT_EQ(scene.described, 0);  // nothing is made before a viewer watches
+
+  tandem_client* const client = Attach();
+  rpc::EnvelopeT call;
+  call.method = rpc::MethodId::WatchScene;
+  call.payload.Set(rpc::WatchSceneRequestT());
+  const PackedCall packed(call);
+  uint64_t stream = 0;
+  ASSERT_EQ(tandem_rpc_open(tandem_client_rpc(client), packed.bytes().data(),
+                            packed.bytes().size(), &stream),
+            TANDEM_OK);
+  const auto step = [&] {
+    const float actions[] = {0, 0};
+    return tandem_client_step(client, actions, 2, 60);
+  };
+  const auto watch = [&](uint32_t generation) {
+    for (;;) {
+      EXPECT_EQ(step(), TANDEM_OK);
+      auto attached = AttachedScene::Open(name_);
+      if (!attached.ok()) continue;
+      if (attached->reader().header().generation != generation) continue;
+      PoseSnapshot snapshot;
+      if (attached->reader().Next(&snapshot) != FrameReader::Found::kFrame) {
+        continue;
+      }
+      EXPECT_EQ(snapshot.rows(), 2u);
+      EXPECT_EQ(snapshot.poses(1)[0], 1);
+      const auto glb = attached->reader().glb();
+      return std::string(reinterpret_cast<const char*>(glb.data()), glb.size());
+    }
+  };
+  EXPECT_EQ(watch(1), SceneOf("cart"));
+  scene.glb = SceneOf("truck");
+  EXPECT_EQ(tandem_engine_scene_changed(engine_), TANDEM_OK);
+  EXPECT_EQ(watch(2), SceneOf("truck"));
+  scene.fails = 1;  // the training goes on
+  for (int i = 0; i < 100; ++i) EXPECT_EQ(step(), TANDEM_OK);
+  EXPECT_EQ(tandem_client_close(client), TANDEM_OK);
 }
 
 TEST_F(ServicesApiTest, DrawsThatNoCallerWaitsForAreDropped) {

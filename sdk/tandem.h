@@ -42,7 +42,7 @@ extern "C" {
 /* --- Versions and errors -------------------------------------------------- */
 
 #define TANDEM_ABI_MAJOR 1
-#define TANDEM_ABI_MINOR 3
+#define TANDEM_ABI_MINOR 4
 
 /* Numbers of Tandem's errors; a released number keeps its meaning. */
 typedef int32_t tandem_code;
@@ -390,6 +390,18 @@ typedef struct tandem_services {
   const tandem_method* own_methods;
   uint32_t own_method_count;
   uint32_t reserved_3;
+
+  /* Since 1.4. The live scene, which viewers draw themselves; they are called
+     only while a viewer watches. NULL: none. Both or none are NULL.
+     scene: sets the bytes of a file of glTF 2.0 in its binary form, which the
+     library copies before the next call. It has the geometry of one
+     environment: docs/protocol.md, "The live scene". Called at the begin, and
+     after tandem_engine_scene_changed. */
+  int32_t (*scene)(void* user, const uint8_t** glb, uint64_t* bytes);
+  /* Writes the poses of an environment, float[nodes][7]: x, y, z, and the
+     rotation as a unit quaternion x, y, z, w; the nodes that move have the
+     file's order. At most 60 times a second. */
+  int32_t (*poses)(void* user, uint32_t env, float* poses, uint32_t nodes);
 } tandem_services;
 
 /* Since 1.3. Memory of a GPU that the program has exported itself, such as with
@@ -513,6 +525,10 @@ TANDEM_API tandem_code tandem_engine_gpu_array(tandem_engine* engine,
    between its calls. TANDEM_UNSUPPORTED: as tandem_engine_gpu_array. */
 TANDEM_API tandem_code tandem_engine_gpu_stream(tandem_engine* engine,
                                                 void* stream);
+
+/* Since 1.4. The engine's scene has changed: viewers get a new one, by
+   tandem_services.scene. Any thread. */
+TANDEM_API tandem_code tandem_engine_scene_changed(tandem_engine* engine);
 
 /* With callbacks: serves clients until tandem_engine_stop. Blocks. Returns the
    error of the first reset or of the region's name, such as

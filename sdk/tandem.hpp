@@ -355,6 +355,7 @@ struct Services {
   bool draws_frames = false;
   std::vector<std::string> contract_fields = {};
   std::vector<Method> own_methods = {};
+  bool has_scene = false;  // Server::Scene and Poses
 };
 
 // The engine of a Server, in its Loop.
@@ -380,6 +381,8 @@ class Engine {
   void Done(const char* failure = nullptr) const {
     Check(tandem_engine_done(engine_, failure));
   }
+  // Viewers get the new scene of Server::Scene. Any thread.
+  void SceneChanged() const { Check(tandem_engine_scene_changed(engine_)); }
   // Calls `work`, which does the RESET or STEP that Next returned; then Done.
   // An exception of it fails the exchange, with its text.
   template <typename Call>
@@ -430,6 +433,10 @@ class Server {
                           float /*value*/) {}
   virtual void ShowMarks(uint32_t /*env*/,
                          std::span<const tandem_mark> /*marks*/) {}
+  // The file of the live scene (.glb). Valid until the next call.
+  virtual std::span<const uint8_t> Scene() { return {}; }
+  // Seven numbers for each node that moves, as tandem_services.poses.
+  virtual void Poses(uint32_t /*env*/, std::span<float> /*poses*/) {}
   // Undoes what the last client's RPCs have changed.
   virtual void Clear() {}
   // Serves until engine.stopping(). An engine with a loop of its own takes its
@@ -648,6 +655,20 @@ class Server {
     given.contract_field_count = count(lists_.fields);
     given.own_methods = lists_.methods.data();
     given.own_method_count = count(lists_.methods);
+    if (services.has_scene) {
+      given.scene = [](void* user, const uint8_t** glb, uint64_t* bytes) {
+        return Called(user, [&](Server* self) {
+          const std::span<const uint8_t> scene = self->Scene();
+          *glb = scene.data();
+          *bytes = scene.size();
+        });
+      };
+      given.poses = [](void* user, uint32_t env, float* poses, uint32_t nodes) {
+        return Called(user, [&](Server* self) {
+          self->Poses(env, {poses, size_t{7} * nodes});
+        });
+      };
+    }
     options->services = &given;
   }
   static const char* PrepareCalled(void* user, tandem_engine_options* options) {

@@ -305,11 +305,17 @@ py::tuple EnvRows::Episodes() const {
     returns.mutable_at(i) = ended.episode_return;
     lengths.mutable_at(i) = ended.episode_length;
   }
-  py::array_t<double> running(static_cast<py::ssize_t>(rows_.size()));
+  const auto rows = static_cast<py::ssize_t>(rows_.size());
+  py::array_t<double> running(rows);
+  py::array_t<int64_t> numbers(rows);
+  py::array_t<int64_t> steps(rows);
   for (size_t row = 0; row < rows_.size(); ++row) {
     running.mutable_at(row) = rows_[row].episode_return;
+    numbers.mutable_at(row) = rows_[row].episode;
+    steps.mutable_at(row) = rows_[row].episode_length;
   }
-  return py::make_tuple(episodes_, times, returns, lengths, running);
+  return py::make_tuple(episodes_, times, returns, lengths, running, numbers,
+                        steps);
 }
 
 py::tuple EnvRows::Items(uint32_t row, py::object result,

@@ -99,7 +99,9 @@ class EnvRows {
   //    CLOCK_MONOTONIC, the oldest first;
   //  - float64, of the same length: their returns;
   //  - float64, of the same length: their numbers of steps;
-  //  - float64[rows]: the return so far of each row's episode.
+  //  - float64[rows]: the return so far of each row's episode;
+  //  - int64[rows]: its number, from 0; -1: not reset yet;
+  //  - int64[rows]: its number of steps so far.
   pybind11::tuple Episodes() const;
   void ForgetEpisodes() { episodes_ = 0; }
   static constexpr size_t kEpisodes = 100;

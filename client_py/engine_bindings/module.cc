@@ -48,20 +48,23 @@ PYBIND11_MODULE(_engine, module) {
                        uint32_t act_size, const std::string& task,
                        const py::sequence& fields, uint32_t frame_width,
                        uint32_t frame_height, uint32_t frame_slots,
-                       uint32_t metadata_bytes) {
+                       uint32_t metadata_bytes,
+                       const std::optional<SceneOfWorkers>& scene) {
              return std::make_unique<NativeSupervisor>(
-                 name, SpecOfWorkers(num_envs, num_workers, obs_size, act_size,
-                                     task, fields,
-                                     {.width = frame_width,
-                                      .height = frame_height,
-                                      .capacity = frame_slots,
-                                      .metadata_bytes = metadata_bytes}));
+                 name,
+                 SpecOfWorkers(num_envs, num_workers, obs_size, act_size, task,
+                               fields,
+                               {.width = frame_width,
+                                .height = frame_height,
+                                .capacity = frame_slots,
+                                .metadata_bytes = metadata_bytes}),
+                 scene);
            }),
            py::arg("name"), py::arg("num_envs"), py::arg("num_workers"),
            py::arg("obs_size"), py::arg("act_size"), py::arg("task"),
            py::arg("fields"), py::kw_only(), py::arg("frame_width") = 0,
            py::arg("frame_height") = 0, py::arg("frame_slots") = 0,
-           py::arg("metadata_bytes") = 0)
+           py::arg("metadata_bytes") = 0, py::arg("scene") = py::none())
       .def("open", &NativeSupervisor::Open)
       .def("next", &NativeSupervisor::Next, py::arg("timeout"),
            py::arg("input"))

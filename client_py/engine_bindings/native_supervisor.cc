@@ -27,11 +27,22 @@ namespace {
 constexpr double kLookForSignalsSecs = 0.1;
 
 std::unique_ptr<SupervisorHost> CreateOrRaise(const std::string& name,
-                                              const RegionSpec& spec) {
+                                              const RegionSpec& spec,
+                                              const WorkersSceneSpec& scene) {
   absl::StatusOr<std::unique_ptr<SupervisorHost>> host =
-      SupervisorHost::Create(name, spec);
+      SupervisorHost::Create(name, spec, scene);
   if (!host.ok()) Raise(host.status(), name);
   return *std::move(host);
+}
+
+WorkersSceneSpec SceneSpecOf(std::optional<SceneOfWorkers> scene) {
+  if (!scene) return {};
+  auto& [memory, nodes, model_file, program] = *scene;
+  return {.memory = std::as_writable_bytes(std::span(
+              memory.mutable_data(), static_cast<size_t>(memory.nbytes()))),
+          .nodes = nodes,
+          .model_file = std::move(model_file),
+          .program = std::move(program)};
 }
 
 // The number, from 1, of a role or type by its name.
@@ -50,8 +61,11 @@ uint8_t NumberOf(const Names& names, const std::string& name, const char* what,
 }  // namespace
 
 NativeSupervisor::NativeSupervisor(const std::string& name,
-                                   const RegionSpec& spec)
-    : name_(name), host_(CreateOrRaise(name, spec)) {}
+                                   const RegionSpec& spec,
+                                   std::optional<SceneOfWorkers> scene)
+    : name_(name),
+      scene_(std::move(scene)),
+      host_(CreateOrRaise(name, spec, SceneSpecOf(scene_))) {}
 
 SupervisorHost& NativeSupervisor::host() const {
   if (host_ == nullptr) {

@@ -22,6 +22,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <tuple>
 
 #include "engine_adapter/supervisor_host.h"
 #include "transport/frame_geometry.h"
@@ -29,12 +30,17 @@
 
 namespace tandem {
 
+// WorkersSceneSpec's fields, in their order.
+using SceneOfWorkers =
+    std::tuple<pybind11::array_t<uint8_t>, uint32_t, std::string, std::string>;
+
 // After Close, all methods but Close raise ClientClosed.
 class NativeSupervisor {
  public:
   // Makes the region, without its name. Raises the errors of
   // SupervisorHost::Create.
-  NativeSupervisor(const std::string& name, const RegionSpec& spec);
+  NativeSupervisor(const std::string& name, const RegionSpec& spec,
+                   std::optional<SceneOfWorkers> scene);
   NativeSupervisor(const NativeSupervisor&) = delete;
   NativeSupervisor& operator=(const NativeSupervisor&) = delete;
 
@@ -87,6 +93,7 @@ class NativeSupervisor {
   SupervisorHost& host() const;
 
   const std::string name_;
+  const std::optional<SceneOfWorkers> scene_;  // host_ uses its memory
   std::unique_ptr<SupervisorHost> host_;
 };
 

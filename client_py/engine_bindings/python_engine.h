@@ -50,6 +50,7 @@ class PythonEngine final : public Engine {
   absl::Status Step(std::span<const uint32_t> envs, const StepIo& io) override;
   void ClearClientState() override;
   FrameSource* frames() override { return ports_.frames(); }
+  SceneSource* scene() override { return ports_.live_scene(); }
   EnginePorts ports() override { return ports_.ports(); }
   double step_secs() const override { return step_secs_; }
 

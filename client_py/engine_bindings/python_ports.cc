@@ -6,7 +6,9 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <memory>
 #include <set>
+#include <string>
 #include <string_view>
 #include <tuple>
 #include <utility>
@@ -15,6 +17,7 @@
 #include "client_py/bindings/envelope_values.h"
 #include "engine_adapter/frame_source.h"
 #include "engine_adapter/image.h"
+#include "engine_adapter/scene/given_scene.h"
 #include "flatbuffers/flatbuffers.h"
 
 namespace tandem {
@@ -279,6 +282,29 @@ absl::Status PythonFrames::Draw(uint32_t place, const FrameTile& tile) {
   return absl::OkStatus();
 }
 
+uint64_t PythonLiveScene::Version(uint32_t) {
+  return Ask<uint64_t>(adaptor_, "scene_version");
+}
+
+SceneSource::Make PythonLiveScene::Describe(uint32_t) {
+  auto glb = std::make_shared<std::string>();
+  adaptor_->CallOrThrow(
+      [&] { *glb = adaptor_->object().attr("scene")().cast<std::string>(); });
+  return [glb] { return GivenScene(std::move(*glb)); };
+}
+
+void PythonLiveScene::Capture(std::span<const uint32_t> envs,
+                              PoseSnapshot* into) {
+  adaptor_->CallOrThrow([&] {
+    const py::array_t<float> poses = adaptor_->object().attr("poses")(
+        std::vector<uint32_t>(envs.begin(), envs.end()), into->nodes());
+    for (uint32_t i = 0; i < envs.size(); ++i) {
+      const std::span<float> row = into->poses(i);
+      std::copy_n(poses.data() + i * row.size(), row.size(), row.begin());
+    }
+  });
+}
+
 void PythonOwnMethods::CallOwn(size_t method, std::span<const uint8_t> request,
                                std::weak_ptr<const void>, Answer answer) {
   std::vector<uint8_t> data;
@@ -318,6 +344,7 @@ PythonPorts::PythonPorts(PythonAdaptor* adaptor, uint32_t num_envs) {
     camera_.emplace(adaptor);
     frames_.emplace(adaptor);
   }
+  if (names.contains("live_scene")) live_scene_.emplace(adaptor);
   if (names.contains("own")) own_.emplace(adaptor);
   if (names.contains("randomization")) randomization_.emplace(adaptor);
 }

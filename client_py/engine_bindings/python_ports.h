@@ -27,6 +27,7 @@
 #include "engine_adapter/engine_ports.h"
 #include "engine_adapter/frame_source.h"
 #include "engine_adapter/image_queue.h"
+#include "engine_adapter/scene_source.h"
 #include "schema/messages/hazel_rpc_generated.h"
 
 namespace tandem {
@@ -125,6 +126,19 @@ class PythonFrames final : public FrameSource {
   std::vector<absl::StatusOr<std::vector<uint8_t>>> images_;  // by place
 };
 
+// The engine's live scene: its file, and the poses of its nodes.
+class PythonLiveScene final : public SceneSource {
+ public:
+  explicit PythonLiveScene(PythonAdaptor* adaptor) : adaptor_(adaptor) {}
+
+  uint64_t Version(uint32_t env) override;
+  Make Describe(uint32_t env) override;
+  void Capture(std::span<const uint32_t> envs, PoseSnapshot* into) override;
+
+ private:
+  PythonAdaptor* adaptor_;
+};
+
 class PythonOwnMethods final : public OwnMethodPort {
  public:
   explicit PythonOwnMethods(PythonAdaptor* adaptor) : adaptor_(adaptor) {}
@@ -156,6 +170,8 @@ class PythonPorts {
   EnginePorts ports();
   // nullptr: the engine does not render.
   FrameSource* frames() { return frames_ ? &*frames_ : nullptr; }
+  // nullptr: the engine has no live scene.
+  SceneSource* live_scene() { return live_scene_ ? &*live_scene_ : nullptr; }
   // Removes the marks of all environments.
   void Clear();
 
@@ -166,6 +182,7 @@ class PythonPorts {
   std::optional<PythonCamera> camera_;
   std::optional<PythonRandomization> randomization_;
   std::optional<PythonFrames> frames_;
+  std::optional<PythonLiveScene> live_scene_;
   std::optional<PythonOwnMethods> own_;
 };
 

@@ -2,10 +2,12 @@
 
     python cart_game.py --num_envs 4 --name demo --frames 320x240
 
-Its observation is an image, `obs["image"]`. It has frames for viewers, a camera, numbers for telemetry, a contract that
-draws the friction, and a method of its own: `client.call("set_wind", b"3")`.
+Its observation is an image, `obs["image"]`. It has frames and a live scene for viewers, a camera, numbers for
+telemetry, a contract that draws the friction, and a method of its own: `client.call("set_wind", b"3")`.
 """
 
+import json
+import struct
 from collections.abc import Sequence
 
 import numpy as np
@@ -20,6 +22,37 @@ from tandem.serving.engine import Index, OwnMethod
 _SIDE = 36  # pixels: the least that the CNN of Stable-Baselines3 takes
 _STEP_SECS = 1 / 60
 _ORANGE = (255, 140, 0)
+
+
+def boxes(**of: tuple[Sequence[float], Sequence[float]]) -> bytes:
+    """Returns a file of glTF in its binary form: boxes by their names, half sizes and RGBA. The first one moves."""
+    corners = np.array(list(np.ndindex(2, 2, 2)), np.float32) * 2 - 1
+    faces = bytes(int(face[i]) for face in "0132 4675 0451 2376 0264 1573".split() for i in (0, 1, 2, 0, 2, 3))
+    binary = corners.tobytes() + faces
+    moving = {"moving": [1], "extent": 2, "center": [0, 0, 0], "up": [0, 1, 0], "follow": 0}
+    gltf = {
+        "asset": {"version": "2.0"},
+        "scenes": [{"nodes": [0], "extras": {"tandem": moving}}],
+        "nodes": [{"name": "world", "children": list(range(1, len(of) + 1))}]
+        + [{"name": name, "mesh": i, "scale": half} for i, (name, (half, _)) in enumerate(of.items())],
+        "meshes": [
+            {"primitives": [{"attributes": {"POSITION": 0}, "indices": 1, "material": i}]} for i in range(len(of))
+        ],
+        "materials": [{"pbrMetallicRoughness": {"baseColorFactor": rgba}} for _, rgba in of.values()],
+        "accessors": [
+            {"bufferView": 0, "componentType": 5126, "count": 8, "type": "VEC3", "min": [-1] * 3, "max": [1] * 3},
+            {"bufferView": 1, "componentType": 5121, "count": 36, "type": "SCALAR"},
+        ],
+        "bufferViews": [
+            {"buffer": 0, "byteLength": corners.nbytes},
+            {"buffer": 0, "byteOffset": corners.nbytes, "byteLength": len(faces)},
+        ],
+        "buffers": [{"byteLength": len(binary)}],
+    }
+    text = json.dumps(gltf).encode()
+    text += b" " * (-len(text) % 4)
+    head = struct.pack("<4s3I4s", b"glTF", 2, 28 + len(text) + len(binary), len(text), b"JSON")
+    return head + text + struct.pack("<I4s", len(binary), b"BIN\0") + binary
 
 
 class CartGame(tandem.Engine):
@@ -81,6 +114,15 @@ class CartGame(tandem.Engine):
         image = np.full((height, width, 3), 30 + self._steps[env] % 100, np.uint8)
         image[height // 2 :, int((self._at[env] + 1) / 2 * (width - 1))] = _ORANGE
         return image
+
+    def scene(self) -> bytes:
+        """Returns the cart, which moves, and its track, for viewers that draw them: two boxes."""
+        return boxes(cart=((0.1, 0.05, 0.08), (1, 0.55, 0, 1)), track=((1.1, 0.01, 0.03), (0.3, 0.3, 0.3, 1)))
+
+    def poses(self, envs: NDArray[np.int64], out: NDArray[np.float32]) -> None:
+        """Writes where the carts are."""
+        out[:] = (0, 0, 0, 0, 0, 0, 1)
+        out[:, 0, 0] = self._at[envs]
 
     def joints(self, env: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Returns the positions, those of `joint_names`, and the speed, for the services mujoco and telemetry."""

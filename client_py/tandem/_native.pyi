@@ -250,10 +250,14 @@ class EnvRows:
     def run(
         self, kind: int, autoreset_mode: int, options: dict[str, Any] | None = None
     ) -> list[tuple[int, BaseException, str]]: ...
-    # Number of ended episodes; end times, returns, lengths of the last ones; returns so far of all rows.
+    # Number of ended episodes; of the last ones end times, returns, lengths; of all rows returns so far, numbers, steps.
     def episodes(
         self,
-    ) -> tuple[int, NDArray[np.int64], NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]: ...
+    ) -> tuple[
+        int,
+        *tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.float64]],
+        *tuple[NDArray[np.float64], NDArray[np.int64], NDArray[np.int64]],
+    ]: ...
 
 # client_py/bindings/info_reader.h documents it; tandem.workers.infos.VectorInfos uses it.
 class InfoReader:

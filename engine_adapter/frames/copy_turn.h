@@ -36,13 +36,17 @@ class CopyTurn {
  public:
   // The stepping thread calls these.
 
-  // If the background thread waits for copies, calls `copy`, wakes that thread
+  // Whether the background thread waits for copies.
+  bool IsAsked() const {
+    // SYNC(frames.turn): acquire; the background thread has finished with the
+    // copies.
+    return turn_.load(std::memory_order_acquire) == kSteps;
+  }
+  // If IsAsked, calls `copy`, wakes that thread
   // and returns true. Otherwise one load.
   template <typename Copy>
   bool Give(Copy copy) {
-    // SYNC(frames.turn): acquire; the background thread has finished with the
-    // copies.
-    if (turn_.load(std::memory_order_acquire) != kSteps) return false;
+    if (!IsAsked()) return false;
     copy();
     // SYNC(frames.turn): release; the copies before the word.
     turn_.store(kBackground, std::memory_order_release);

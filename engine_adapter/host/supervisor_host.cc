@@ -4,11 +4,15 @@
 #include <optional>
 #include <utility>
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "engine_adapter/engine.h"
+#include "engine_adapter/frames/copy_turn.h"
 #include "engine_adapter/host/callers.h"
 #include "engine_adapter/host/exchange_runner.h"
 #include "engine_adapter/host/simulation.h"
+#include "engine_adapter/host/workers_scene.h"
+#include "engine_adapter/scene/live_scene.h"
 #include "schema/messages/hazel_rpc_generated.h"
 #include "transport/frame_writer.h"
 #include "transport/session/supervisor_side.h"
@@ -33,28 +37,69 @@ class WorkersEngine final : public EngineBase {
 }  // namespace
 
 struct SupervisorHost::Parts {
-  Parts(const RegionSpec& spec, SupervisorSide opened)
+  Parts(const RegionSpec& spec, SupervisorSide opened,
+        const WorkersSceneSpec& scene_spec)
       : engine(spec),
         side(std::move(opened)),
         runner(&side.arrays()),
         simulation(&engine, &side, &runner, rpc::SimulationMode::FAST, [] {}),
-        callers({}, &engine, &simulation, &side, /*scene=*/nullptr,
+        poses(scene_spec.memory.empty()
+                  ? nullptr
+                  : std::make_unique<WorkersScene>(
+                        scene_spec.memory, spec.num_envs, scene_spec.nodes,
+                        scene_spec.model_file, scene_spec.program)),
+        scene(poses.get(), spec.num_envs, /*has_rewards=*/true,
+              {.name = [this] { return side.region().name(); },
+               .wake_step_thread = [this] { side.WakeStepThread(); },
+               .has_own_rewards = [] { return false; },
+               .watched = [](bool) {}}),
+        callers({}, &engine, &simulation, &side, &scene,
                 [](absl::string_view) {}) {}
+
+  void ServeScene(SupervisorEvent event);
 
   WorkersEngine engine;
   SupervisorSide side;
   ExchangeRunner runner;  // has no work: the workers have it
   Simulation simulation;
-  Callers callers;
+  const std::unique_ptr<WorkersScene> poses;  // nullptr: there are none
+  LiveScene scene;
+  Callers callers;  // its streams watch the scene
   std::optional<FrameWriter> frames;
+  uint64_t steps = 0;        // that the scene knows of
+  bool are_copied = false;   // the environments that the scene asked for
+  bool are_stopped = false;  // the workers
 };
 
+// Orders copies when the scene thread waits for them, and hands them over when
+// the workers have made them.
+void SupervisorHost::Parts::ServeScene(SupervisorEvent event) {
+  if (!scene.IsWatched() || are_stopped) {
+    if (poses) poses->Forget();
+    return;
+  }
+  if (event == SupervisorEvent::kWorkersAnswered) {
+    are_copied = poses->HasCopied();
+  }
+  if (std::exchange(steps, side.worker_steps()) != steps) scene.NoteNews();
+  if (!scene.IsAsked()) return;
+  const std::span<const uint32_t> envs = scene.envs();
+  if (!std::ranges::equal(poses->asked(), envs)) {
+    are_copied = false;
+    poses->Ask(envs);
+    side.MessageWorkers();
+  } else if (are_copied) {
+    scene.Serve(side.answered_at());
+    poses->Forget();
+  }
+}
+
 absl::StatusOr<std::unique_ptr<SupervisorHost>> SupervisorHost::Create(
-    absl::string_view name, RegionSpec spec) {
+    absl::string_view name, RegionSpec spec, WorkersSceneSpec scene) {
   spec.commands = true;
   spec.attendants = true;
   TANDEM_ASSIGN_OR_RETURN(auto side, SupervisorSide::Create(name, spec, {}));
-  auto parts = std::make_unique<Parts>(spec, std::move(side));
+  auto parts = std::make_unique<Parts>(spec, std::move(side), scene);
   const OwnedRegion& region = parts->side.region();
   if (!region.frame_ring().empty()) {
     TANDEM_ASSIGN_OR_RETURN(
@@ -75,7 +120,12 @@ SupervisorEvent SupervisorHost::Next(Deadline deadline) {
   if (const auto due_ns = callers.DueNs()) {
     deadline = Deadline::At(std::min(deadline.at_ns(), *due_ns));
   }
+  if (parts_->scene.IsWatched()) {
+    deadline = Deadline::At(
+        std::min(deadline.at_ns(), MonotonicNanos() + kNextExchangeNs));
+  }
   const SupervisorEvent event = side.Next(deadline);
+  parts_->ServeScene(event);
   switch (event) {
     case SupervisorEvent::kClientArrived:
       // Before the new client is admitted: a pause of the last one ends, which
@@ -119,7 +169,10 @@ void SupervisorHost::MessageWorkers() { parts_->side.MessageWorkers(); }
 uint64_t SupervisorHost::answered_at() const {
   return parts_->side.answered_at();
 }
-void SupervisorHost::StopWorkers() { parts_->side.StopWorkers(); }
+void SupervisorHost::StopWorkers() {
+  parts_->are_stopped = true;
+  parts_->side.StopWorkers();
+}
 uint32_t SupervisorHost::dead_worker() const {
   return parts_->side.dead_worker();
 }

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <cstring>
 #include <filesystem>
+#include <fstream>
 #include <limits>
 #include <optional>
 #include <stdexcept>
@@ -35,8 +36,10 @@
 #include "engine_adapter/mujoco/model/task_setup.h"
 #include "engine_adapter/mujoco/render/mujoco_cameras.h"
 #include "engine_adapter/mujoco/render/mujoco_frames.h"
+#include "engine_adapter/mujoco/scene/mujoco_glb.h"
 #include "engine_adapter/mujoco/scene/mujoco_scene_source.h"
 #include "engine_adapter/mujoco/tasks/all_tasks.h"
+#include "engine_adapter/scene_source.h"
 #include "engine_adapter/task_description.h"
 
 namespace tandem {
@@ -299,6 +302,20 @@ absl::StatusOr<std::unique_ptr<Engine>> MakeModelEngine(
   name.resize(std::min(name.size(), kLongestName));
   return MakeEngine(kMjcfModel, *std::move(model), mjcf_path, std::move(name),
                     request);
+}
+
+absl::Status SaveModelScene(const std::string& model_path,
+                            const std::string& compiled_by,
+                            const std::string& glb_path) {
+  TANDEM_ASSIGN_OR_RETURN(
+      const ModelPtr model,
+      LoadModel({.path = model_path, .compiled_by = compiled_by}));
+  TANDEM_ASSIGN_OR_RETURN(const SceneModel scene, MujocoGlb(*model));
+  std::ofstream file(glb_path, std::ios::binary);
+  if ((file << scene.glb).flush()) return absl::OkStatus();
+  return MakeError(
+      ErrorCode::kInvalidArgument,
+      absl::StrCat("--save_scene: expected a file to write, found ", glb_path));
 }
 
 }  // namespace tandem

@@ -14,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "engine_adapter/core/task_options.h"
 #include "engine_adapter/engine.h"
@@ -44,6 +45,13 @@ absl::StatusOr<std::unique_ptr<Engine>> MakeMujocoEngine(
 // Errors: as above; kInvalidArgument for a model without joints.
 absl::StatusOr<std::unique_ptr<Engine>> MakeModelEngine(
     const std::string& mjcf_path, TaskRequest request);
+
+// Writes the scene of a model file as glTF (.glb). `compiled_by`: as ModelFile.
+// Errors: those of LoadModel and MujocoGlb; kInvalidArgument: `glb_path` cannot
+// be written.
+absl::Status SaveModelScene(const std::string& model_path,
+                            const std::string& compiled_by,
+                            const std::string& glb_path);
 
 }  // namespace tandem
 

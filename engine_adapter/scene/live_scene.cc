@@ -213,6 +213,15 @@ void LiveScene::PublishThoseThatFit() {
   published_.envs.resize(std::min<size_t>(wanted_.envs.size(), max_rows_));
 }
 
+bool LiveScene::IsAsked() const {
+  thread_->TellNews(news_);
+  return thread_->turn().IsAsked();
+}
+
+std::span<const uint32_t> LiveScene::envs() const {
+  return published_.envs.empty() ? wanted_.envs : published_.envs;
+}
+
 void LiveScene::Count(const CountedExchange& exchange) {
   statistics_->Count(exchange);
   ++news_;
@@ -247,6 +256,7 @@ void LiveScene::Serve(uint64_t exchange) {
       }
       return absl::OkStatus();
     });
+    if (!status.ok()) copies.snapshot.Resize(made.nodes, 0);  // incomplete
     published_.status = status.ok() ? made.status : status;
     published_.segment = made.segment;
     published_.generation = made.generation;

@@ -18,6 +18,7 @@
 #include <functional>
 #include <list>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -81,8 +82,13 @@ class LiveScene {
 
   // Counts an exchange's results.
   void Count(const CountedExchange& exchange);
+  // In place of Count, for an owner whose source writes all of a row.
+  void NoteNews() { ++news_; }
   // The host calls this after a reset of all environments for another client.
   void ClearClientState();
+  // Whether the scene thread waits for Serve, and of which environments.
+  bool IsAsked() const;
+  std::span<const uint32_t> envs() const;
   // Copies the poses if the scene thread waits for them. `exchange` is the
   // number of the last one.
   void Serve(uint64_t exchange);

@@ -35,6 +35,12 @@ ABSL_FLAG(std::string, assets, "",
 ABSL_FLAG(std::optional<uint32_t>, max_episode_steps, std::nullopt,
           "number of steps that truncates an episode, at most 4294967295; 0: "
           "none; empty: the task's own, none with --model");
+ABSL_FLAG(std::string, save_scene, "",
+          "file *.glb: write the 3D scene of --model, and leave");
+ABSL_FLAG(
+    std::string, compiled_by, "",
+    "with --save_scene: the version of MuJoCo whose compiled model (.mjb) "
+    "--model is; empty: --model is MJCF");
 ABSL_FLAG(bool, list_tasks, false, "true: print the known tasks and leave");
 
 namespace tandem {
@@ -92,6 +98,11 @@ absl::StatusOr<std::unique_ptr<Engine>> MakeEngine(
   InstallMujocoLog(LogLine);
   const std::string task = absl::GetFlag(FLAGS_task);
   const std::string model = absl::GetFlag(FLAGS_model);
+  if (const std::string glb = absl::GetFlag(FLAGS_save_scene); !glb.empty()) {
+    TANDEM_RETURN_IF_ERROR(
+        SaveModelScene(model, absl::GetFlag(FLAGS_compiled_by), glb));
+    return nullptr;
+  }
   if (task.empty() == model.empty()) {
     return MakeError(
         ErrorCode::kInvalidArgument,

@@ -137,6 +137,9 @@ namespace Tandem
             TandemException.Check(Native.tandem_engine_gpu_stream(_handle, stream));
         }
 
+        /// <summary>Viewers get the new file of EngineServices.Scene. Any thread. Unsupported: it has none.</summary>
+        public void SceneChanged() => TandemException.Check(Native.tandem_engine_scene_changed(_handle));
+
         /// <summary>With a callback: serves clients until Stop. Errors: that of the first reset, or of the region's
         /// opening.</summary>
         public void Run()

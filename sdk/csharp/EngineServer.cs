@@ -94,6 +94,10 @@ namespace Tandem
         protected virtual void OnSetControl(int env, int actuator, float value) { }
         /// <summary>As EngineServices.ShowMarks.</summary>
         protected virtual void OnShowMarks(int env, Mark[] marks) { }
+        /// <summary>As EngineServices.Scene.</summary>
+        protected virtual byte[] OnScene() => null;
+        /// <summary>As EngineServices.Poses.</summary>
+        protected virtual void OnPoses(int env, Span<float> poses) { }
 
         /// <summary>Serves until engine.IsStopping. An engine with a loop of its own overrides it:
         /// SharedMemoryTransport.Over(engine).</summary>
@@ -215,6 +219,8 @@ namespace Tandem
             services.Controls = services.Controls ?? Overridden<ControlsReader>(OnControls);
             services.SetControl = services.SetControl ?? Overridden<Action<int, int, float>>(OnSetControl);
             services.ShowMarks = services.ShowMarks ?? Overridden<Action<int, Mark[]>>(OnShowMarks);
+            services.Scene = services.Scene ?? Overridden<Func<byte[]>>(OnScene);
+            services.Poses = services.Poses ?? Overridden<PosesWriter>(OnPoses);
             return services;
         }
 

@@ -25,6 +25,10 @@ namespace Tandem
     /// <summary>Writes an environment's controls, one for each actuator.</summary>
     public delegate void ControlsReader(int env, Span<float> controls);
 
+    /// <summary>Writes the poses of an environment's nodes that move, seven numbers each: x, y, z, and the rotation as
+    /// a unit quaternion x, y, z, w.</summary>
+    public delegate void PosesWriter(int env, Span<float> poses);
+
     /// <summary>An object of the scene; each environment has one.</summary>
     public sealed class Entity
     {
@@ -149,6 +153,16 @@ namespace Tandem
         /// <summary>agent: the fields of SimulationContract that have an effect on this task, such as
         /// "friction_range".</summary>
         public string[] ContractFields { get; set; }
+
+        /// <summary>The live scene, which viewers draw themselves: a file of glTF 2.0 in its binary form (.glb), with
+        /// the geometry of one environment. It is called while a viewer watches, at first and after
+        /// Engine.SceneChanged. null: none. It needs Poses.</summary>
+        public Func<byte[]> Scene { get; set; }
+        /// <summary>At most 60 times a second, while a viewer watches.</summary>
+        public PosesWriter Poses { get; set; }
+
+        // The file that the library is copying.
+        internal PinnedBytes Glb { get; set; }
 
         internal int PositionCount => CountOf(PositionNames ?? JointNames);
         internal int ActuatorCount => CountOf(Actuators);

@@ -12,7 +12,7 @@ namespace Tandem
     {
         private const string Library = "libtandem.so.1";
         private const CallingConvention C = CallingConvention.Cdecl;
-        private const uint AbiMajor = 1, AbiMinor = 3;
+        private const uint AbiMajor = 1, AbiMinor = 4;
 
         // Throws if the library is not found, or has another major version than this assembly, or an earlier minor
         // one.
@@ -66,6 +66,9 @@ namespace Tandem
 
         [DllImport(Library, CallingConvention = C)]
         internal static extern int tandem_engine_gpu_stream(TandemHandle engine, IntPtr stream);
+
+        [DllImport(Library, CallingConvention = C)]
+        internal static extern int tandem_engine_scene_changed(TandemHandle engine);
 
         [DllImport(Library, CallingConvention = C)]
         internal static extern int tandem_engine_run(TandemHandle engine);

@@ -33,11 +33,19 @@ namespace Tandem
         [UnmanagedFunctionPointer(CallingConvention.Cdecl)]
         private delegate int MarksFunction(IntPtr user, uint env, tandem_mark* marks, uint count);
 
+        [UnmanagedFunctionPointer(CallingConvention.Cdecl)]
+        private delegate int SceneFunction(IntPtr user, byte** glb, ulong* bytes);
+
+        [UnmanagedFunctionPointer(CallingConvention.Cdecl)]
+        private delegate int PosesFunction(IntPtr user, uint env, float* poses, uint nodes);
+
         private static readonly EntityFunction s_transform = OnTransform, s_move = OnMove;
         private static readonly JointsFunction s_joints = OnJoints;
         private static readonly ControlsFunction s_controls = OnControls;
         private static readonly SetControlFunction s_setControl = OnSetControl;
         private static readonly MarksFunction s_showMarks = OnShowMarks;
+        private static readonly SceneFunction s_scene = OnScene;
+        private static readonly PosesFunction s_poses = OnPoses;
 
         // A function that the services do not have is NULL.
         internal static void Set(tandem_services* native, EngineServices services)
@@ -48,6 +56,8 @@ namespace Tandem
             native->controls = Pointer(services.Controls, s_controls);
             native->set_control = Pointer(services.SetControl, s_setControl);
             native->show_marks = Pointer(services.ShowMarks, s_showMarks);
+            native->scene = Pointer(services.Scene, s_scene);
+            native->poses = Pointer(services.Poses, s_poses);
         }
 
         private static void* Pointer(Delegate given, Delegate function)
@@ -148,6 +158,23 @@ namespace Tandem
                 }
                 services.ShowMarks((int)env, copies);
             });
+        }
+
+        [MonoPInvokeCallback(typeof(SceneFunction))]
+        private static int OnScene(IntPtr user, byte** glb, ulong* bytes)
+        {
+            return Call(user, services =>
+            {
+                services.Glb = new PinnedBytes(services.Scene());
+                *glb = (byte*)services.Glb.Address;
+                *bytes = (ulong)services.Glb.Length;
+            });
+        }
+
+        [MonoPInvokeCallback(typeof(PosesFunction))]
+        private static int OnPoses(IntPtr user, uint env, float* poses, uint nodes)
+        {
+            return Call(user, services => services.Poses((int)env, new Span<float>(poses, checked(7 * (int)nodes))));
         }
 
         private static Vec3T Vector(float* from) => new Vec3T { X = from[0], Y = from[1], Z = from[2] };

@@ -12,23 +12,27 @@ TOOLS = [
     "@csharp//:mono",
 ]
 
-def program(name, srcs, **kwargs):
+def program(name, srcs, resources = [], **kwargs):
     """Compiles NAME.exe for Mono, and dotnet/NAME.exe, which is the same with the modifiers that .NET needs.
 
     Args:
       name: The program's name.
       srcs: Its sources, which use Tandem.dll.
+      resources: Labels of files in it, by their names.
       **kwargs: As a genrule's.
     """
     native.genrule(
         name = "compile_" + name,
-        srcs = srcs + ["Tandem.dll"],
+        srcs = srcs + resources + ["Tandem.dll"],
         outs = [
             name + ".exe",
             "dotnet/%s.exe" % name,
         ],
         cmd = (MCS + "-r:$(execpath Tandem.dll) -out:$(execpath {0}.exe) {1} && " + ADD_MODIFIERS +
-               "$(execpath {0}.exe) $(execpath dotnet/{0}.exe)").format(name, " ".join(["$(execpath %s)" % each for each in srcs])),
+               "$(execpath {0}.exe) $(execpath dotnet/{0}.exe)").format(name, " ".join(
+            ["$(execpath %s)" % each for each in srcs] +
+            ["-resource:$(execpath %s),%s" % (each, each.rpartition("/")[2]) for each in resources],
+        )),
         exec_tools = TOOLS,
         **kwargs
     )

@@ -31,7 +31,7 @@ def _run(*command: str | Path, cwd: Path | None = None, **environment: str) -> s
 def by_cmake(sdk: Path) -> Path:
     """Builds all examples by CMake; returns their folder."""
     build = sdk.parent / "build"
-    for example in sorted((sdk / "examples").iterdir()):
+    for example in sorted(path for path in (sdk / "examples").iterdir() if path.is_dir()):
         _run("cmake", "-S", example, "-B", build / example.name, f"-DCMAKE_PREFIX_PATH={sdk}")
         _run("cmake", "--build", build / example.name)
     return build

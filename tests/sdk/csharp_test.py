@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 import tandem
 from tandem.services import CameraKind, SimulationContract
+from tandem.testing.live_scenes import watched
 from tandem.testing.standin import LIBRARY
 from tests.sdk.commands import SUITE, run
 
@@ -269,6 +270,27 @@ def test_overridden_methods_are_services(runtime: Runtime) -> None:
         for begins in (1, 0):
             client.reset()
             assert client.infos.tolist() == [[-1, 0], [0.5, begins]]
+
+
+def test_an_overridden_scene_is_what_viewers_draw(runtime: Runtime) -> None:
+    """Its file, its poses, another file, and an exception, which ends the watch alone."""
+    server = runtime.script("Checks.exe", "Server")
+    with (
+        tandem.launch_engine(server=server, num_envs=2) as engine,
+        tandem.SharedMemoryClient(engine.name, timeout=60) as client,
+        watched(engine.name, 1) as scene,
+    ):
+        assert (scene.nodes, scene.gltf["nodes"][0]["name"]) == (1, "cart")
+        client.scene.set_transform("cart", position=(5, 0, 0), env_id=1)
+        while (snapshot := scene.next()).poses[0, 0, 0] != 5:
+            client.step(client.actions)
+        assert (snapshot.envs, snapshot.poses.tolist()) == ([1], [[[5, 2, 1, 0, 0, 0, 1]]])
+        client.own.call("show", b"truck")
+        assert scene.attach()["generation"] == 2 and scene.gltf["nodes"][0]["name"] == "truck"
+        client.own.call("show", b"nothing")
+        with pytest.raises(tandem.EngineFailed, match="no model"):
+            scene.attach()
+        client.step(client.actions)
 
 
 def test_wrong_flag_is_named(counter: Path) -> None:

@@ -12,6 +12,7 @@ import gymnasium
 import pytest
 
 import tandem
+from tandem._native import MethodId
 from tandem.services import SimulationContract
 from tandem.testing import cuda_engine
 from tandem.testing.standin import LIBRARY
@@ -38,6 +39,7 @@ _ROWS = {
     "streams of numbers": "streams of telemetry",
     "methods of its own": "methods of its own",
     "arrays on a GPU": "arrays on a GPU",
+    "a live scene": "live scene",
 }
 _PYTHON_WITH_IMAGES = """
 import numpy as np
@@ -142,5 +144,7 @@ def test_environments_in_python_have_their_part() -> None:
         services = {name for name, service in client.services().items() if service.enabled}
         assert client.drawn_frame() is not None and client.fields and client.images is None and not client.gpu_path
         assert not services & {"camera", "telemetry", "mujoco", "own"}
+    with closing(tandem.make_vec(functools.partial(gymnasium.make, "HalfCheetah-v5"), 1)) as envs:
+        assert MethodId.WatchScene in envs.client.services()["scene"].methods
     yes = {row for row, says in _table()["environments in Python"].items() if says}
-    assert yes == {"fields", "frames"}
+    assert yes == {"fields", "frames", "live scene"}

@@ -30,6 +30,7 @@ _PORTS = {
     "show_marks": "debug",
     "set_contract": "randomization",
     "call_own": "own",
+    "scene": "live_scene",
 }
 
 # Role, dtype, shape and path of a field.
@@ -82,8 +83,8 @@ class Adaptor:
     """An engine for the binding: its methods, and what it declares, checked.
 
     `ports` names the services' interfaces that the engine has: some of "scene", "joints", "camera", "debug",
-    "randomization" and "own". `camera_rows` has id and name of each camera; empty without "camera". `joint_info` is
-    None without "joints".
+    "randomization", "live_scene" and "own". `camera_rows` has id and name of each camera; empty without "camera".
+    `joint_info` is None without "joints".
     """
 
     def __init__(self, engine: Engine) -> None:
@@ -112,12 +113,17 @@ class Adaptor:
         self.image_size = self._image_size()
         self.camera_rows = self._camera_rows() if "camera" in self.ports else []
         self.joint_info = self._joint_info() if "joints" in self.ports else None
-        if bool(engine.own_methods) != ("own" in self.ports):
-            found = "own_methods without call_own" if engine.own_methods else "call_own without own_methods"
-            raise InvalidArgument(f"own_methods: expected both or none of own_methods and call_own, found {found}")
+        self._both("own_methods", bool(engine.own_methods), "call_own", "own" in self.ports)
+        self._both("scene", self._defines("scene"), "poses", self._defines("poses"))
 
     def _defines(self, method: str) -> bool:
         return getattr(type(self._engine), method) is not getattr(Engine, method)
+
+    @staticmethod
+    def _both(one: str, has_one: bool, other: str, has_other: bool) -> None:
+        if has_one != has_other:
+            found = f"{one} without {other}" if has_one else f"{other} without {one}"
+            raise InvalidArgument(f"{one}: expected both or none of {one} and {other}, found {found}")
 
     def _attribute(self, name: str) -> Any:
         try:
@@ -272,6 +278,23 @@ class Adaptor:
                 "the size of the arguments"
             )
         return np.ascontiguousarray(image)
+
+    def scene_version(self) -> int:
+        """Returns the number of the scene."""
+        return integer("scene_version", self._engine.scene_version, 0, 2**64 - 1)
+
+    def scene(self) -> bytes:
+        """Returns the file of the live scene."""
+        glb = self._engine.scene()
+        if not isinstance(glb, bytes | bytearray | memoryview):
+            raise EngineFailed(f"scene of {self._name}: expected the bytes of a .glb file, found {described(glb)}")
+        return bytes(glb)
+
+    def poses(self, envs: Sequence[int], nodes: int) -> NDArray[np.float32]:
+        """Returns the poses of the nodes of some environments, float32[n, nodes, 7]."""
+        out = np.empty((len(envs), nodes, 7), np.float32)
+        self._engine.poses(np.array(envs, np.int64), out)
+        return out
 
     def show_marks(self, env: int, marks: Sequence[tuple[Any, ...]]) -> None:
         """Passes an environment's marks."""

@@ -94,6 +94,7 @@ class Engine:
       image_size: For `render`: (width, height) of an image whose caller names no size.
       observation_image_size: (width, height) of an RGB image beside each observation, which `reset` and `step` write in
         `arrays.images`, and clients read as `client.images`; None: none.
+      scene_version: For `scene`: another number makes viewers get the new scene.
       own_methods: For `call_own`: the methods by name.
       cuda_device: The number of the CUDA device on which the engine writes its observations; None: only in the region.
         The arrays have a part `cuda` then, unless there is no driver (docs/gpu.md).
@@ -118,6 +119,7 @@ class Engine:
     cameras: Sequence[str] = ("camera",)
     image_size: tuple[int, int] = (320, 240)
     observation_image_size: tuple[int, int] | None = None
+    scene_version: int = 0
     own_methods: ClassVar[Mapping[str, OwnMethod]] = {}
     cuda_device: int | None = None
     fills_cpu: bool = True
@@ -182,6 +184,25 @@ class Engine:
         the images of the shown environments.
         """
         raise Unsupported("camera: this engine does not render")
+
+    def scene(self) -> bytes:
+        """Returns the live scene, which viewers draw themselves: a file of glTF 2.0 in its binary form (.glb).
+
+        It has the geometry of one environment. Its nodes that move are those of `scenes[0].extras.tandem.moving`, or
+        else those with a name and a mesh (docs/protocol.md, "The live scene"). Called when a viewer begins to watch,
+        and after a change of `scene_version`.
+        """
+        raise Unsupported("scene: this engine has no live scene")
+
+    def poses(self, envs: NDArray[np.int64], out: NDArray[np.float32]) -> None:
+        """Writes the poses of the live scene's nodes, at most 60 times a second while a viewer watches.
+
+        Args:
+          envs: int64[n], indices of the environments.
+          out: float32[n, nodes, 7], in the world of the engine: x, y, z, and the rotation as a unit quaternion x, y, z,
+            w.
+        """
+        raise Unsupported("scene: this engine has no live scene")
 
     def call_own(self, name: str, data: bytes) -> bytes:
         """Answers a call of one of `own_methods`: `client.call(name, data)`."""

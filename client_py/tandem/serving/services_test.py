@@ -19,6 +19,7 @@ from tandem.testing.engines import (  # noqa: F401, the fixtures
     unique_name,
     watchdog,
 )
+from tandem.testing.live_scenes import glb_of, watched
 from tandem.testing.python_engines import Counter, serving
 
 
@@ -160,6 +161,85 @@ def test_frames_need_render() -> None:
     """The message names the option and the task."""
     with pytest.raises(tandem.InvalidArgument, match="expected a task that can be drawn, found 'Counter'"):
         tandem.serve(Counter(), name=unique_name(), frames=(8, 6))
+
+
+class Shown(Counter):
+    """Has a scene of one node, whose x is the count."""
+
+    def __init__(self) -> None:
+        """Makes three environments."""
+        super().__init__(3)
+        self.made: Any = glb_of({"scenes": [{}], "nodes": [{"name": "box", "mesh": 0}]})
+        self.found: Any = self.count
+        self.copies = 0
+
+    def scene(self) -> Any:
+        """Returns the file, or fails."""
+        return self.made() if callable(self.made) else self.made
+
+    def poses(self, envs: NDArray[np.int64], out: NDArray[np.float32]) -> None:
+        """Writes the counts, or fails."""
+        self.copies += 1
+        out[:] = (0, 0, 0, 0, 0, 0, 1)
+        out[:, 0, 0] = (self.found() if callable(self.found) else self.found)[envs]
+
+
+def test_a_viewer_gets_the_live_scene() -> None:
+    """The file once, and the poses of the watched environments; nothing is asked for before."""
+    engine = Shown()
+    with serving(engine) as name, tandem.SharedMemoryClient(name, timeout=60) as client:
+        client.step(client.actions)
+        assert engine.copies == 0
+        with watched(name, 0, 2) as scene:
+            assert (scene.generation, scene.glb, scene.nodes) == (1, engine.made, 1)
+            client.step(client.actions)
+            snapshot = scene.next()
+            while snapshot.steps != [1, 1]:
+                snapshot = scene.next()
+            assert (snapshot.envs, snapshot.poses[:, 0, 0].tolist()) == ([0, 2], [2, 2])
+            engine.made = glb_of({"scenes": [{}], "nodes": [{"name": "ball", "mesh": 0}]})
+            engine.scene_version = 7
+            assert scene.attach()["generation"] == 2
+            assert scene.gltf["nodes"][0]["name"] == "ball"
+            engine.found = np.full(3, np.nan)
+            while not np.isnan(scene.next().poses[0, 0, 0]):
+                client.step(client.actions)
+
+
+def test_a_scene_needs_poses() -> None:
+    """Each needs the other."""
+
+    class Still(Counter):
+        def scene(self) -> bytes:
+            return b""
+
+    with pytest.raises(tandem.InvalidArgument, match="found scene without poses"):
+        tandem.serve(Still(), name=unique_name())
+
+
+@pytest.mark.parametrize(
+    ("change", "text"),
+    [
+        ({"made": lambda: 1 / 0}, "ZeroDivisionError"),
+        ({"made": "glTF"}, "scene of Shown: expected the bytes of a .glb file, found str"),
+        ({"made": b"glTF"}, "expected a file of glTF 2.0 in its binary form"),
+        ({"made": glb_of({"scenes": [{}], "nodes": []})}, "expected nodes that move, found none"),
+        ({"found": lambda: 1 / 0}, "ZeroDivisionError"),
+        ({"scene_version": -1}, "scene_version"),
+    ],
+)
+def test_a_failed_scene_ends_the_watch_alone(change: dict[str, Any], text: str) -> None:
+    """The viewer gets the reason, and steps go on."""
+    engine = Shown()
+    with serving(engine) as name, tandem.SharedMemoryClient(name, timeout=60) as client:
+        for attribute, value in change.items():
+            setattr(engine, attribute, value)
+        with pytest.raises(tandem.TandemError, match=text), watched(name) as scene:
+            while True:
+                scene.items.next()
+        for step in range(1, 4):
+            client.step(client.actions)
+            assert engine.count.tolist() == [step] * 3
 
 
 def test_own_methods() -> None:

@@ -149,7 +149,7 @@ class FramePainter:
             return
         self._drawn = number
         begin = time.monotonic()
-        episodes, ended_ns, returns, lengths, running = self._rows.episodes()
+        episodes, ended_ns, returns, lengths, running, *_ = self._rows.episodes()
         for place, row in self._places:
             image, error = buffer.images[place], b""
             self._current[0] = self._first_env + row

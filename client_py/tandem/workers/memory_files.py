@@ -32,6 +32,10 @@ class MemoryFiles(ClosesOnExit):
             self.failures = new_memory_file("tandem-failures", failure_bytes)
             made.callback(os.close, self.failures)
             fds = [self.infos, self.options.fd, self.requests.fd, self.imports, self.failures]
+            for name in ("tandem-scene", "tandem-model"):
+                fds.append(new_memory_file(name, 0))
+                made.callback(os.close, fds[-1])
+            self.scene = fds[-2]
             if frame_bytes:
                 fds.append(new_memory_file("tandem-frames", frame_bytes))
                 made.callback(os.close, fds[-1])

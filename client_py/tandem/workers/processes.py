@@ -23,6 +23,7 @@ from tandem.workers.infos import InfoArea
 from tandem.workers.launch import environ, launched, make_room_for_files
 from tandem.workers.memory_files import MemoryFiles
 from tandem.workers.row_fields import FieldsPlan, plan_fields
+from tandem.workers.scenes import ScenePlan
 from tandem.workers.supervisor import Start
 from tandem.workers.worker import Serving, different_spaces, failures_in
 from tandem.workers.worker_handle import WorkerHandle
@@ -118,6 +119,7 @@ class WorkerProcesses(ClosesOnExit, NotPicklable):
                     text = different_spaces(name, worker.first_env, one, first.first_env, other)
                     raise EngineStartFailed(f"workers: {text}")
         self._check_render_modes()
+        self._scene = ScenePlan(self.num_envs, max(worker.report.scene_nodes for worker in self._workers))
         attributes = pickle.loads(first.report.attributes)
         self.metadata: dict[str, Any] = attributes["metadata"]
         self.render_mode: str | None = attributes["render_modes"][0]
@@ -140,8 +142,11 @@ class WorkerProcesses(ClosesOnExit, NotPicklable):
         """Makes the region, and lets the workers take their slots."""
         first = self._workers[0]
         assert first.report is not None
+        scene = self._scene if self._scene.nodes > 0 else None
+        if scene is not None:
+            os.truncate(self._files.scene, scene.size)
         serving = Serving(
-            self.name, first.report.spaces, self._info_bytes, wait_strategy, self._truncates, self._frames
+            self.name, first.report.spaces, self._info_bytes, wait_strategy, self._truncates, self._frames, scene
         )
         spec = {
             "num_envs": self.num_envs,

@@ -22,6 +22,7 @@ import contextlib
 import dataclasses
 import gc
 import importlib
+import mmap
 import os
 import pickle
 import random
@@ -33,6 +34,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 import numpy as np
 
+from tandem.engine.program import find
 from tandem.errors import OUT_OF_MEMORY, TandemError, how_it_ended
 from tandem.workers import worker as worker_process
 from tandem.workers.channel import Channel
@@ -104,6 +106,14 @@ def main(arguments: list[str]) -> int:
     finally:
         trainer.close()
     return 0
+
+
+def _engine_program() -> str:
+    """Returns the path of tandem-engine, which converts models; or one that does not exist."""
+    try:
+        return str(find())
+    except TandemError:
+        return "tandem-engine"
 
 
 def _take_stderr(fd: int) -> None:
@@ -249,8 +259,13 @@ class _Supervisor:
         from tandem import _engine  # which trainers, who import this module too, do not load
 
         plan = serving.frames
+        options = {} if plan is None else plan.region_options()
+        if serving.scene is not None:
+            memory = np.frombuffer(mmap.mmap(self._files.scene, serving.scene.size), np.uint8)
+            model_file = f"/proc/{os.getpid()}/fd/{self._files.model}"
+            options["scene"] = memory, serving.scene.nodes, model_file, _engine_program()
         try:
-            self._region = _engine.NativeSupervisor(name, **spec, **({} if plan is None else plan.region_options()))
+            self._region = _engine.NativeSupervisor(name, **spec, **options)
         except TandemError as error:
             self._trainer.send(("refused", type(error).__name__, str(error)))
             return False

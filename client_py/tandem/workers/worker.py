@@ -12,7 +12,7 @@ The supervisor forks it. Its messages with the trainer, by its own channel:
 | ("results" or "raised", number, bytes) | worker | the answer to a request is in the file, with so many bytes |
 
 A request is a value of `Files.requests`: a pickled function and the environments that are meant (None: all). The
-supervisor's order `message` makes the workers read it, and draw the frame that the supervisor wants.
+supervisor's order `message` makes the workers read it, and draw the frame and copy the poses that the supervisor wants.
 """
 
 import contextlib
@@ -41,6 +41,7 @@ from tandem.workers.env_failures import failure, failure_text, one_line
 from tandem.workers.frames import FrameBuffer, FramePainter, FramePlan
 from tandem.workers.row_arrays import RowArrays
 from tandem.workers.row_fields import arrays_of
+from tandem.workers.scenes import ScenePlan, ScenePoser, nodes_of
 from tandem.workers.shared_value import SharedValue
 
 # Makes faulthandler write the stacks. Programs rarely use signals of this kind.
@@ -62,6 +63,8 @@ class Files(NamedTuple):
     requests: int  # a SharedValue; see above
     imports: int  # when each worker began its last import: float64, in seconds of time.monotonic()
     failures: int  # of each environment: episode and step of the last, int64[environments, 2]; step -1: a reset
+    scene: int  # of a ScenePlan's size; empty: the environments have none
+    model: int  # a model of MuJoCo, for the scene
     frames: int = -1  # a FrameBuffer; -1: there are no frames
 
 
@@ -74,11 +77,12 @@ class Report(NamedTuple):
     """What a worker's environments are like. All environments must agree in it.
 
     `spaces` is a pickle of (observation_space, action_space); `attributes` one of a dict: metadata and spec of the
-    first environment, render_modes of all.
+    first environment, render_modes of all. `scene_nodes` is that of `tandem.workers.scenes.nodes_of`.
     """
 
     spaces: bytes
     attributes: bytes
+    scene_nodes: int
 
 
 class Serving(NamedTuple):
@@ -90,6 +94,7 @@ class Serving(NamedTuple):
     wait: str
     truncates: bool  # the episodes of environments that raise exceptions
     frames: FramePlan | None
+    scene: ScenePlan | None
 
 
 class OptionsOfWorkers(NamedTuple):
@@ -187,7 +192,8 @@ def _made(env_fns: Sequence[bytes], first_env: int, trainer: Channel) -> list[gy
             _check_spaces(env, envs[0], first_env + len(envs) - 1, first_env)
         first = envs[0]
         attributes = {"metadata": first.metadata, "render_modes": render_modes, "spec": first.spec}
-        report = Report(cloudpickle.dumps((first.observation_space, first.action_space)), cloudpickle.dumps(attributes))
+        space_pair = cloudpickle.dumps((first.observation_space, first.action_space))
+        report = Report(space_pair, cloudpickle.dumps(attributes), nodes_of(envs))
     except BaseException as error:
         text = failure_text(error, f"when environment {first_env + len(envs)} was made")
         trainer.send(("failed", text))
@@ -268,10 +274,13 @@ class _Worker:
             first_env=first,
             restarted=side.restarted,
         )
-        self._painter = None
+        self._painter = self._poser = None
+        rewards = side.fields["reward", ""][first : first + count]
+        if serving.scene is not None:
+            model_file = f"/proc/self/fd/{files.model}"
+            self._poser = ScenePoser(files.scene, model_file, serving.scene, first, envs, self._rows, rewards)
         if serving.frames is not None:
             buffer = FrameBuffer(files.frames, serving.frames)
-            rewards = side.fields["reward", ""][first : first + count]
             self._painter = FramePainter(buffer, serving.frames, worker, first, envs, self._rows, rewards, side.current)
 
     def _failure(self, env: gymnasium.Env[Any, Any], env_id: int, error: BaseException, episode: int, step: int) -> str:
@@ -297,6 +306,8 @@ class _Worker:
                 self._answer()
                 if self._painter is not None:
                     self._painter.paint()
+                if self._poser is not None:
+                    self._poser.copy()
                 self._side.acknowledge()
             elif self._trainer.other_end_is_closed():
                 self._end_all()

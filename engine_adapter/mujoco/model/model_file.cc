@@ -113,11 +113,20 @@ absl::StatusOr<ModelPtr> LoadModel(const ModelFile& file) {
                      absl::StrCat("expected a model file, found a folder (",
                                   path, "); name a file in it"));
   }
+  const bool is_compiled = !file.compiled_by.empty();
+  if (is_compiled && file.compiled_by != mj_versionString()) {
+    return MakeError(
+        ErrorCode::kUnsupported,
+        absl::StrCat("expected a model of MuJoCo ", mj_versionString(),
+                     ", found one of MuJoCo ", file.compiled_by));
+  }
   std::optional<MutedMujocoWarnings> muted;
   if (file.is_asset) muted.emplace();
   std::array<char, 1024> text = {};
   try {
-    ModelPtr model(mj_loadXML(path.c_str(), nullptr, text.data(), text.size()));
+    ModelPtr model(is_compiled ? mj_loadModel(path.c_str(), nullptr)
+                               : mj_loadXML(path.c_str(), nullptr, text.data(),
+                                            text.size()));
     if (model != nullptr) return model;
   } catch (const MujocoError& error) {
     absl::string_view(error.what()).copy(text.data(), text.size() - 1);

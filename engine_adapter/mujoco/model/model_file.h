@@ -31,6 +31,8 @@ struct ModelFile {
   std::string path;
   // Whether it is one of Gymnasium's files. LoadModel drops their warnings.
   bool is_asset = false;
+  // Not empty: it is a compiled model (.mjb) of this version of MuJoCo.
+  std::string compiled_by = {};
 };
 
 // Resolves Gymnasium's option xml_file. A text that starts with '.', '/' or '~'
@@ -44,8 +46,9 @@ struct ModelFile {
 absl::StatusOr<ModelFile> FindModelFile(const std::string& xml_file,
                                         const std::string& assets_folder);
 
-// kInvalidArgument: the file is not readable. kEngineFailed, with MuJoCo's
-// error text: MuJoCo cannot load the file.
+// kInvalidArgument: the file is not readable. kUnsupported: it was compiled by
+// another version of MuJoCo. kEngineFailed, with MuJoCo's error text: MuJoCo
+// cannot load the file.
 absl::StatusOr<ModelPtr> LoadModel(const ModelFile& file);
 
 // Both return kEngineFailed if MuJoCo has no memory.

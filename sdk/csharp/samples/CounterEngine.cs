@@ -1,10 +1,11 @@
 // CounterEngine: an engine server in C#. Its environments count their steps. Without --tick_hz it steps when it is called
 // (OnStep). With it, it has a loop of its own as a game engine does, in which a step takes --ticks turns (Loop). It has an
-// image beside each observation, draws frames (--frames), answers the RPC GetSceneInfo, has telemetry and a method of its
-// own, set_color. A contract scales its rewards. Example:
+// image beside each observation, draws frames (--frames), answers the RPC GetSceneInfo, has a live scene (the resource cart.glb),
+// telemetry and a method of its own, set_color. A contract scales its rewards. Example:
 //   mono CounterEngine.exe --name demo --num_envs 4 --tick_hz 60 --frames 320x240
 
 using System;
+using System.IO;
 using System.Threading;
 using tandem.rpc;
 
@@ -75,6 +76,21 @@ namespace Tandem.Samples
         }
 
         protected override void OnJoints(int env, Span<float> at, Span<float> speed) => at[0] = _steps[env];
+
+        protected override byte[] OnScene()
+        {
+            var glb = new MemoryStream();
+            typeof(CounterEngine).Assembly.GetManifestResourceStream("cart.glb").CopyTo(glb);
+            return glb.ToArray();
+        }
+
+        // A cart goes on with each step.
+        protected override void OnPoses(int env, Span<float> poses)
+        {
+            poses.Clear();
+            poses[0] = _steps[env] / 100;
+            poses[6] = 1;
+        }
 
         protected override void OnDraw(DrawRequest draw) => Engine.Drawn(draw, Picture(draw.Width * draw.Height));
 

@@ -6,6 +6,8 @@
 // the reset: the lowest friction, and 1 if the contract begins.
 
 using System;
+using System.IO;
+using System.Text;
 using tandem.rpc;
 
 namespace Tandem.Testing
@@ -14,6 +16,7 @@ namespace Tandem.Testing
     {
         private float[] _x, _controls;
         private Mark[] _marks = new Mark[0];
+        private string _node = "cart";  // of the live scene
 
         protected override void Prepare(SharedMemoryConfig config)
         {
@@ -34,6 +37,12 @@ namespace Tandem.Testing
             services.ContractFields = new[] { "friction_range", "terrain_type" };
             Dispatcher.Register("reverse", Reversed, "the bytes, the last one first", "text/plain");
             Dispatcher.Register("count_marks", request => new[] { (byte)_marks.Length });
+            Dispatcher.Register("show", name =>
+            {
+                _node = Encoding.UTF8.GetString(name);
+                Engine.SceneChanged();
+                return name;
+            });
             _x = new float[config.NumEnvs];
             _controls = new float[2 * config.NumEnvs];
         }
@@ -102,6 +111,25 @@ namespace Tandem.Testing
         {
             foreach (Mark mark in marks) Checks.Expect(mark.IsArrow == (mark.To.Z == 3), "an arrow up to 3");
             _marks = marks;
+        }
+
+        // A file with one node, and without a binary part.
+        protected override byte[] OnScene()
+        {
+            if (_node == "nothing") throw new ApplicationException("no model");
+            string json = "{\"scenes\": [{}], \"nodes\": [{\"mesh\": 0, \"name\": \"" + _node + "\"}]}";
+            json = json.PadRight((json.Length + 3) / 4 * 4);
+            var glb = new MemoryStream();
+            var writer = new BinaryWriter(glb);
+            foreach (int word in new[] { 0x46546C67, 2, 20 + json.Length, json.Length, 0x4E4F534A }) writer.Write(word);
+            writer.Write(Encoding.UTF8.GetBytes(json));
+            return glb.ToArray();
+        }
+
+        protected override void OnPoses(int env, Span<float> poses)
+        {
+            GC.Collect();
+            new[] { _x[env], 2, env, 0, 0, 0, 1 }.CopyTo(poses);
         }
 
         // In another thread, as a renderer would.

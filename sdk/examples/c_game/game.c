@@ -1,10 +1,13 @@
-/* A game with a loop of its own, images as observations, frames, a contract,
-   telemetry and a method of its own: a cart that is pushed along a line. */
+/* A game with a loop of its own, images as observations, frames, a live scene,
+   a contract, telemetry and a method of its own: a cart that is pushed along a
+   line. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <tandem.h>
 #include <time.h>
+
+#include "../cart_scene.h"
 
 enum { SIDE = 36 }; /* pixels: the least that the CNN of SB3 takes */
 static double tick_hz = 60, truncate_after = 200;
@@ -43,6 +46,20 @@ static int32_t joints(void* user, uint32_t env, float* positions,
   return 0;
 }
 
+static int32_t scene(void* user, const uint8_t** glb, uint64_t* bytes) {
+  (void)user;
+  *glb = cart_scene;
+  *bytes = sizeof cart_scene;
+  return 0;
+}
+
+static int32_t poses(void* user, uint32_t env, float* poses, uint32_t nodes) {
+  const float cart[7] = {carts[env].at, 0, 0, 0, 0, 0, 1};
+  (void)user;
+  memcpy(poses, cart, nodes * sizeof cart); /* one node */
+  return 0;
+}
+
 static const char* prepare(void* user, tandem_engine_options* options) {
   static tandem_services services = {.struct_size = sizeof services,
                                      .joint_names = numbers,
@@ -56,7 +73,9 @@ static const char* prepare(void* user, tandem_engine_options* options) {
                                      .contract_fields = &contract_field,
                                      .contract_field_count = 1,
                                      .own_methods = &set_wind,
-                                     .own_method_count = 1};
+                                     .own_method_count = 1,
+                                     .scene = scene,
+                                     .poses = poses};
   (void)user;
   options->task = "CartGame";
   options->fields = &image_field;

@@ -1,7 +1,8 @@
 // The game of ../c_game in C++: a loop of its own, images as observations,
-// frames for viewers, a contract, telemetry, and a method of its own. A cart is
-// pushed along a line, to reach its right end.
+// frames and a live scene for viewers, a contract, telemetry, and a method of
+// its own. A cart is pushed along a line, to reach its right end.
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <cmath>
 #include <random>
@@ -9,6 +10,8 @@
 #include <tandem.hpp>
 #include <thread>
 #include <vector>
+
+#include "../cart_scene.h"
 
 class CartGame final : public tandem::Server {
  public:
@@ -55,6 +58,7 @@ class CartGame final : public tandem::Server {
     services.cameras = {"side"};
     services.draws_frames = true;
     services.contract_fields = {"friction_range"};
+    services.has_scene = true;
     services.own_methods = {{"set_wind", "text/plain", "A push."}};
     carts_.resize(options->num_envs);
   }
@@ -110,6 +114,13 @@ class CartGame final : public tandem::Server {
               std::span<float> velocities) override {
     positions[0] = carts_[env].at;
     positions[1] = velocities[0] = carts_[env].speed;
+  }
+
+  std::span<const uint8_t> Scene() override { return cart_scene; }
+
+  void Poses(uint32_t env, std::span<float> poses) override {
+    std::ranges::copy(std::array{carts_[env].at, 0.F, 0.F, 0.F, 0.F, 0.F, 1.F},
+                      poses.begin());
   }
 
   std::vector<uint8_t> CallOwn(std::string_view /*set_wind*/,
