@@ -20,7 +20,7 @@
 
 #include "absl/status/status.h"
 #include "base/guarded.h"
-#include "engine_adapter/scene/given_scene.h"
+#include "engine_adapter/given_scene.h"
 #include "engine_adapter/scene_source.h"
 #include "sdk/tandem.h"
 
@@ -40,7 +40,7 @@ class ForeignScene final : public SceneSource {
   void NoteChange() { version_.fetch_add(1, std::memory_order_relaxed); }
 
   uint64_t Version(uint32_t /*env*/) override {
-    return version_.load(std::memory_order_relaxed);
+    return version_.load(std::memory_order_relaxed);  // relaxed: as above
   }
   Make Describe(uint32_t /*env*/) override {
     const uint8_t* glb = nullptr;

@@ -44,7 +44,7 @@ class LiveScene:
         (self.generation, _, self.nodes, _, self._row_bytes) = struct.unpack_from("<5I", path.read_bytes(), 12)
         glb, glb_bytes, self._ring, _ = struct.unpack_from("<4Q", path.read_bytes(), 32)
         self.glb = path.read_bytes()[glb : glb + glb_bytes]
-        self._memory = np.memmap(path, np.uint8, "r")
+        self._memory: Any = np.memmap(path, np.uint8, "r")
         self._seen = 0
         return item
 

@@ -119,7 +119,7 @@ class WorkerProcesses(ClosesOnExit, NotPicklable):
                     text = different_spaces(name, worker.first_env, one, first.first_env, other)
                     raise EngineStartFailed(f"workers: {text}")
         self._check_render_modes()
-        self._scene = ScenePlan(self.num_envs, max(worker.report.scene_nodes for worker in self._workers))
+        self._scene = ScenePlan(self.num_envs, max(each.report.scene_nodes for each in self._workers if each.report))
         attributes = pickle.loads(first.report.attributes)
         self.metadata: dict[str, Any] = attributes["metadata"]
         self.render_mode: str | None = attributes["render_modes"][0]

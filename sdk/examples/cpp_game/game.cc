@@ -11,7 +11,7 @@
 #include <thread>
 #include <vector>
 
-#include "../cart_scene.h"
+#include "cart_scene.h"
 
 class CartGame final : public tandem::Server {
  public:
