@@ -128,7 +128,11 @@ namespace Tandem.Testing
                 bool running = true;
                 Thread thread = Start(() =>
                 {
-                    using (Client client = Client.Attach(name)) ExpectHandlerErrors(client.Rpc);
+                    using (Client client = Client.Attach(name))
+                    {
+                        client.Reset(); // only effects of a client are cleared
+                        ExpectHandlerErrors(client.Rpc);
+                    }
                     using (Client next = Client.Attach(name)) next.Reset();
                     running = false;
                 });
