@@ -1,5 +1,6 @@
 """Godot steps by the archive's add-on alone: the suite, two games, and mishaps on either side."""
 
+import time
 import contextlib
 import os
 import re
@@ -82,16 +83,19 @@ def test_bullet_repeats_a_seed_s_trajectory(built: Path) -> None:
     """With contacts of 22 bodies, in four environments; each has its own seed."""
     with _serving(built / "examples/plate" / _RUN, 4) as client:
 
-        def trajectory() -> np.ndarray:
+        def trajectory(pause_secs: float) -> np.ndarray:
             client.reset(seed=7)
             rows = []
             for step in range(60):
+                if step % 20 == 0:
+                    time.sleep(pause_secs)  # ticks without a request pass
                 client.actions[:] = [np.sin(step / 5), np.cos(step / 7)]
                 rows.append(client.step(client.actions)[0].copy())
             return np.array(rows)
 
-        first = trajectory()
-        assert (trajectory() == first).all()
+        first = trajectory(0)
+        other = trajectory(0.1)
+        assert (other == first).all()
         assert (first[:, 0] != first[:, 1]).any()
 
 

@@ -178,6 +178,8 @@ func _physics_process(_delta: float):
 			break
 		elif typeof(work) != TYPE_INT:
 			_exchange("_reset" if work.size() == 1 else "_act", work.back())
+			if work.size() == 1:
+				break  # a body in a new space is in it from the next tick on: the first step is after that, always
 		elif work == 0:
 			return get_tree().quit()
 	if ticks_left == 0:
