@@ -249,7 +249,7 @@ class EnvRows:
     def run(
         self, kind: int, autoreset_mode: int, options: dict[str, Any] | None = None
     ) -> list[tuple[int, BaseException, str]]: ...
-    # Number of ended episodes; of the last ones end times, returns, lengths; of all rows returns so far, numbers, steps.
+    # Number of ended episodes; of the last end times, returns, lengths; of all rows returns so far, numbers, steps.
     def episodes(
         self,
     ) -> tuple[
