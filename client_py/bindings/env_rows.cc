@@ -80,8 +80,7 @@ EnvRows::EnvRows(const Options& options)
       current_(CurrentOf(options.current)),
       step_name_("step"),
       reset_name_("reset"),
-      reset_arguments_(py::make_tuple("seed", "options")),
-      failure_of_(options.failure) {
+      reset_arguments_(py::make_tuple("seed", "options")) {
   for (const py::handle env : options.envs) {
     rows_.push_back({.env = py::reinterpret_borrow<py::object>(env),
                      .failure = py::object(),
@@ -135,27 +134,47 @@ py::list EnvRows::Run(ExchangeKind kind, AutoresetMode mode,
     if (PyErr_CheckSignals() != 0) throw py::error_already_set();
     infos_.BeginRow(row);
     SetCurrent(options_.first_env + row);
+    const bool resets_at_end = mode == AutoresetMode::kSameStep;
+    bool stepping = false;
+    const auto fail = [&](py::error_already_set& error) {
+      if (error.matches(options_.stop)) throw error;
+      if (error.trace()) {
+        PyException_SetTraceback(error.value().ptr(), error.trace().ptr());
+      }
+      if (stepping && !options_.truncation.is_none() &&
+          error.matches(PyExc_Exception)) {
+        stepping = false;  // a reset may follow, and fail
+        infos_.ClearRow();
+        Truncate(row, resets_at_end,
+                 Told(options_.truncation, row, error.value()));
+        arrays_.status[row] = static_cast<uint8_t>(EnvStatus::kOk);
+        return;
+      }
+      Fail(row, error.value());
+      failures.append(state.failure);
+    };
     try {
       if (flagged) {
         ResetByFlag(row, options);
       } else if (state.restarted) {
-        Truncate(row, mode == AutoresetMode::kSameStep);
+        Truncate(row, resets_at_end, restart_info_);
+        arrays_.status[row] = static_cast<uint8_t>(EnvStatus::kRestarted);
         continue;
       } else if (mode == AutoresetMode::kNextStep && state.ended) {
         PyObject* arguments[] = {nullptr, state.env.ptr()};
         Reset(row, arguments, nullptr);
         ClearResults(row);
       } else {
-        Step(row, mode == AutoresetMode::kSameStep);
+        stepping = true;
+        Step(row, resets_at_end);
       }
       arrays_.status[row] = static_cast<uint8_t>(EnvStatus::kOk);
     } catch (py::error_already_set& error) {
-      if (error.matches(options_.stop)) throw;
-      if (error.trace()) {
-        PyException_SetTraceback(error.value().ptr(), error.trace().ptr());
+      try {
+        fail(error);
+      } catch (py::error_already_set& of_reset) {
+        fail(of_reset);
       }
-      Fail(row, error.value());
-      failures.append(state.failure);
     }
   }
   return failures;
@@ -212,15 +231,16 @@ void EnvRows::ResetByFlag(uint32_t row, const py::object& options) {
   ClearResults(row);
 }
 
-void EnvRows::Truncate(uint32_t row, bool resets_at_end) {
+void EnvRows::Truncate(uint32_t row, bool resets_at_end,
+                       const py::dict& infos) {
   Row& state = rows_[row];
   PyObject* arguments[] = {nullptr, state.env.ptr()};
   if (resets_at_end) {
     final_observations_.Write(row, observations_.Read(row).ptr());
-    infos_.Write(InfoPart::kFinal, restart_info_.ptr());
+    infos_.Write(InfoPart::kFinal, infos.ptr());
     Reset(row, arguments, nullptr);
   } else {
-    infos_.Write(InfoPart::kInfo, restart_info_.ptr());
+    infos_.Write(InfoPart::kInfo, infos.ptr());
     state.restarted = false;
     state.ended = true;
   }
@@ -229,7 +249,6 @@ void EnvRows::Truncate(uint32_t row, bool resets_at_end) {
   arrays_.dones[row] = 1;
   arrays_.episode_return[row] = 0;
   arrays_.episode_length[row] = 0;
-  arrays_.status[row] = static_cast<uint8_t>(EnvStatus::kRestarted);
 }
 
 void EnvRows::Reset(uint32_t row, PyObject** arguments, PyObject* names) {
@@ -262,9 +281,15 @@ void EnvRows::Fail(uint32_t row, const py::object& exception) {
   state.ended = false;
   state.episode_return = 0;
   state.episode_length = 0;
-  const py::object text = failure_of_(state.env, options_.first_env + row,
-                                      exception, state.episode, state.step);
-  state.failure = py::make_tuple(row, exception, text);
+  state.failure =
+      py::make_tuple(row, exception, Told(options_.failure, row, exception));
+}
+
+py::object EnvRows::Told(const py::object& function, uint32_t row,
+                         const py::object& exception) const {
+  const Row& state = rows_[row];
+  return function(state.env, options_.first_env + row, exception, state.episode,
+                  state.step);
 }
 
 py::tuple EnvRows::Episodes() const {

@@ -51,6 +51,9 @@ class EnvRows {
     // What makes the text of a failure, such as the function `failure` of
     // tandem.workers.env_failures.
     pybind11::object failure;
+    // None, or what makes the infos of an episode that an exception of `step`
+    // truncates, with the arguments of `failure`.
+    pybind11::object truncation;
     uint32_t first_env;  // the number of row 0's environment
     // Whether an earlier worker process had these rows, and died: its episodes
     // are over.
@@ -76,12 +79,14 @@ class EnvRows {
   //     status restarted, the observation as it was |
   // | NEXT_STEP, episode ended | resets it, ignores the action |
   // | else | steps it; SAME_STEP: resets it if the episode ended |
+  // | Options::truncation, and step raised an Exception | truncates the
+  //     episode: reward 0, status ok, the observation as it was |
   //
-  // A failure is any exception of the environment, also KeyboardInterrupt and
-  // SystemExit, or a result that does not fit. The row then has status raised,
-  // reward and flags 0, and an undefined observation. The flags in `resets` are
-  // not changed. Raises an exception of `stop`, and what a signal handler
-  // raises between two environments: the rows are then undefined. An
+  // Another failure is any exception of the environment, also KeyboardInterrupt
+  // and SystemExit, or a result that does not fit. The row then has status
+  // raised, reward and flags 0, and an undefined observation. The flags in
+  // `resets` are not changed. Raises an exception of `stop`, and what a signal
+  // handler raises between two environments: the rows are then undefined. An
   // environment that catches BaseException hides `stop`, so the handler should
   // also set a flag. Raises ConcurrentUse inside another call.
   pybind11::list Run(ExchangeKind kind, AutoresetMode mode,
@@ -132,9 +137,11 @@ class EnvRows {
   std::span<T> Column(const char* name, FieldType type) const;
   void Step(uint32_t row, bool resets_at_end);
   void ResetByFlag(uint32_t row, const pybind11::object& options);
-  // Ends the episode of a worker that died. Its infos are
-  // {"worker_restarted": True}.
-  void Truncate(uint32_t row, bool resets_at_end);
+  // Ends the episode without a step.
+  void Truncate(uint32_t row, bool resets_at_end, const pybind11::dict& infos);
+  // The text or infos of an exception, by a function of Options.
+  pybind11::object Told(const pybind11::object& function, uint32_t row,
+                        const pybind11::object& exception) const;
   // `arguments` has room for env at [1]; names of the others.
   void Reset(uint32_t row, PyObject** arguments, PyObject* names);
   void ClearResults(uint32_t row);
@@ -160,7 +167,6 @@ class EnvRows {
   const pybind11::str step_name_;
   const pybind11::str reset_name_;
   const pybind11::tuple reset_arguments_;  // ("seed", "options")
-  const pybind11::object failure_of_;
   const pybind11::dict restart_info_;
   struct Ended {
     int64_t at_ns = 0;

@@ -121,8 +121,8 @@ void DefineEnvRows(py::module_& module) {
                        const py::object& final_observations,
                        const py::object& actions, const py::array& info_area,
                        const py::array& current, const py::type& stop,
-                       const py::object& failure, uint32_t first_env,
-                       bool restarted) {
+                       const py::object& failure, const py::object& truncation,
+                       uint32_t first_env, bool restarted) {
              return std::make_unique<EnvRows>(
                  EnvRows::Options{.envs = envs,
                                   .arrays = arrays,
@@ -133,6 +133,7 @@ void DefineEnvRows(py::module_& module) {
                                   .current = current,
                                   .stop = stop,
                                   .failure = failure,
+                                  .truncation = truncation,
                                   .first_env = first_env,
                                   .restarted = restarted});
            }),
@@ -140,7 +141,8 @@ void DefineEnvRows(py::module_& module) {
            py::arg("observations"), py::arg("final_observations"),
            py::arg("actions"), py::arg("info_area").noconvert(),
            py::arg("current").noconvert(), py::arg("stop"), py::arg("failure"),
-           py::arg("first_env") = 0, py::arg("restarted") = false)
+           py::arg("truncation") = py::none(), py::arg("first_env") = 0,
+           py::arg("restarted") = false)
       .def(
           "run",
           [](EnvRows& rows, uint32_t kind, uint32_t autoreset,

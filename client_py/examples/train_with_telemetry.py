@@ -92,6 +92,7 @@ def main() -> None:
                 events.lifecycle(
                     "iteration", {"iteration": iteration, "mean_return": returns.mean(), "best_return": returns.max()}
                 )
+                events.scalars(iteration, {"return/mean": returns.mean(), "return/deviation": returns.std()})
                 print(f"iteration {iteration:3d}   return {returns.mean():8.1f}", file=sys.stderr, flush=True)
             if arguments.policy:
                 np.save(arguments.policy, search.mean)

@@ -11,6 +11,7 @@ tandem.services     RPCs to an engine; tandem.telemetry: jobs and their events, 
 tandem.torch        results as tensors, also on a GPU; tandem.ray: rollouts on the nodes of a Ray cluster
 tandem.vector       AsyncVectorEnv; tandem.sb3, .tianshou, .xuance, .pettingzoo: the same for these packages
 tandem.fastlane     frames: readers and writers; .rerun: for Rerun's viewer; .sdk: flags for C
+tandem.checkpoint   one file with the states of environments and of a training, from which it resumes
 tandem.doctor       checks this machine: `python -m tandem.doctor`
 tandem.examples     programs to copy: `python -m tandem.examples`; .conformance: checks an engine's program
 """
@@ -54,6 +55,7 @@ if TYPE_CHECKING:
     from tandem.serving.command_line import serve_program as serve_program
     from tandem.serving.engine import Engine as Engine
     from tandem.serving.serve import serve as serve
+    from tandem.video import record_video as record_video
 
 # Submodule -> names of the front that are imported from it when they are used: the doctor needs none of them, and must
 # start where NumPy or the extension module is broken.
@@ -70,10 +72,12 @@ _FROM = {
     "serving.command_line": "serve_program",
     "serving.engine": "Engine",
     "serving.serve": "serve",
+    "video": "record_video",
 }
 _REGISTRATION = "tandem.environments.registration"  # whose import registers the tasks
 _SUBMODULES = (
-    "conformance", "doctor", "examples", "fastlane", "pettingzoo", "sdk", "services", "telemetry", "vector",
+    "checkpoint", "conformance", "doctor", "examples", "fastlane", "pettingzoo", "sdk", "services", "telemetry",
+    "vector",
 )  # fmt: skip
 __all__ = [
     "Attendant",
@@ -94,6 +98,7 @@ __all__ = [
     "list_tasks",
     "make_vec",
     "publish_frames",
+    "record_video",
     "serve",
     "serve_program",
 ]

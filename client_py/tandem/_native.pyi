@@ -241,6 +241,7 @@ class EnvRows:
         current: NDArray[np.uint32],
         stop: type[BaseException],
         failure: Callable[[gymnasium.Env[Any, Any], int, BaseException, int, int], str],
+        truncation: Callable[[gymnasium.Env[Any, Any], int, BaseException, int, int], dict[str, Any]] | None = None,
         first_env: int = 0,
         restarted: bool = False,
     ) -> None: ...

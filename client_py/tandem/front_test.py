@@ -15,7 +15,10 @@ _ERRORS = {
     *tandem.errors.__all__,
     *(name for name in vars(client_vector) if name in ("EnvironmentClosed", "ResetNeeded")),
 }
-_SUBMODULES = {"conformance", "doctor", "examples", "fastlane", "pettingzoo", "sdk", "services", "telemetry", "vector"}
+_SUBMODULES = {
+    *("checkpoint", "conformance", "doctor", "examples", "fastlane", "pettingzoo", "sdk", "services", "telemetry"),
+    "vector",
+}
 
 
 def _lines(text: str) -> int:

@@ -2,9 +2,12 @@
 
 SharedMemoryVecEnv  what `make_vec(...).as_sb3()` returns
 SubprocVecEnv       Stable-Baselines3's class of this name, with Tandem's workers: only the import changes
+Checkpoints         a callback that saves a training; `resumed` continues it
 """
 
+import io
 import multiprocessing
+import os
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -13,16 +16,21 @@ import numpy as np
 from gymnasium import spaces
 from gymnasium.vector import AutoresetMode, VectorEnv, VectorWrapper
 from gymnasium.vector.utils import concatenate, create_empty_array
-from stable_baselines3.common.vec_env import VecEnv
+from stable_baselines3.common.callbacks import BaseCallback
+from stable_baselines3.common.vec_env import VecEnv, VecEnvWrapper
 from stable_baselines3.common.vec_env.base_vec_env import VecEnvIndices, VecEnvObs, VecEnvStepReturn
 
-from tandem.arguments import one_of
+from tandem import arguments, checkpoint
+from tandem.arguments import integer, one_of
 from tandem.engine.options import WorkerOptions
 from tandem.environments.async_vector import AsyncVectorEnv
 from tandem.environments.row_infos import infos_of_each
 from tandem.errors import InvalidArgument, Unsupported
 
-__all__ = ["SharedMemoryVecEnv", "SubprocVecEnv"]
+__all__ = ["Checkpoints", "SharedMemoryVecEnv", "SubprocVecEnv", "resumed"]
+
+
+_NO_STATE = ("venv", "class_attributes", "metadata", "observation_space", "action_space")  # of a VecEnvWrapper
 
 
 class SharedMemoryVecEnv(VecEnv):
@@ -206,3 +214,82 @@ class SubprocVecEnv(SharedMemoryVecEnv):
         super().__init__(
             AsyncVectorEnv(env_fns, autoreset_mode=AutoresetMode.SAME_STEP, num_workers=num_workers, engine=engine)
         )
+
+
+class Checkpoints(BaseCallback):
+    """Saves a training now and then, so that a killed one continues as if nothing had happened.
+
+    The file has the algorithm with its optimizer and replay buffer, the environments' states, the numbers of wrappers
+    such as VecNormalize, and the random generators. `resumed` reads it.
+
+        envs = tandem.make_vec("CartPole-v1", 8, backend="python").as_sb3()
+        model = resumed("training", PPO, envs) or PPO("MlpPolicy", envs)
+        model.learn(steps - model.num_timesteps, Checkpoints("training", 10_000), reset_num_timesteps=False)
+    """
+
+    def __init__(self, path: str | os.PathLike[str], every: int) -> None:
+        """Saves to a file before a rollout, when `every` steps of all environments have passed since the last time."""
+        super().__init__()
+        arguments.path("path", path)
+        self._path, self._every = path, integer("every", every, 1)
+
+    def _on_training_start(self) -> None:
+        self._saved_at = self.num_timesteps
+
+    def _on_rollout_start(self) -> None:
+        if self.num_timesteps - self._saved_at >= self._every:
+            self._saved_at = self.num_timesteps
+            self.save()
+
+    def _on_step(self) -> bool:
+        return True
+
+    def save(self) -> None:
+        """Saves now."""
+        model, envs = self.model, self.training_env
+        algorithm, buffer = io.BytesIO(), getattr(model, "replay_buffer", None)
+        model.save(algorithm)
+        chain = _chain(envs)
+        wrappers = [{name: value for name, value in vars(each).items() if name not in _NO_STATE} for each in chain[:-1]]
+        parts = {"algorithm": algorithm.getvalue(), "wrappers": wrappers, "replay_buffer": buffer}
+        checkpoint.save(self._path, _unwrapped(chain), **parts)
+
+
+def resumed(path: str | os.PathLike[str], kind: type[Any], envs: VecEnv) -> Any:
+    """Returns the algorithm of a file of `Checkpoints`, on equal environments, which continue, too; None: no file.
+
+    `kind` is the algorithm's class; `envs` have the same wrappers. Call `learn` with `reset_num_timesteps=False` for
+    the steps that are left.
+
+    Raises:
+      InvalidArgument: `envs` has other wrappers.
+      TandemError: As `tandem.checkpoint.load`.
+    """
+    arguments.path("path", path)
+    if not os.path.exists(path):
+        return None
+    chain = _chain(envs)
+    parts = checkpoint.load(path, _unwrapped(chain))
+    if len(parts["wrappers"]) != len(chain) - 1:
+        raise InvalidArgument(f"envs: expected {len(parts['wrappers'])} wrappers, found {len(chain) - 1}")
+    model = kind.load(io.BytesIO(parts["algorithm"]), env=envs, force_reset=False)
+    for wrapper, state in zip(chain, parts["wrappers"], strict=False):
+        vars(wrapper).update(state)
+    if parts["replay_buffer"] is not None:
+        model.replay_buffer = parts["replay_buffer"]
+    checkpoint.load(path)  # the generators, which the algorithm has drawn from
+    return model
+
+
+def _chain(envs: VecEnv) -> list[VecEnv]:
+    """Returns wrappers, the outermost first, and what they wrap."""
+    chain = [envs]
+    while isinstance(chain[-1], VecEnvWrapper):
+        chain.append(chain[-1].venv)
+    return chain
+
+
+def _unwrapped(chain: list[VecEnv]) -> Any:
+    if not isinstance(chain[-1], SharedMemoryVecEnv):
+        raise InvalidArgument(f"envs: expected make_vec(...).as_sb3(), found a {type(chain[-1]).__name__}")
+    return chain[-1]._envs

@@ -13,6 +13,7 @@ _FIELDS = {
         "uint64 since_lifecycle = 4",
         "uint64 since_malformed = 5",
         "bool follow = 6",
+        "uint64 since_scalars = 7",
     ],
     "EventBatch": [
         "string run_id = 1",
@@ -23,6 +24,7 @@ _FIELDS = {
         "repeated gymgui.trainer.RunEpisode episodes = 6",
         "repeated tandem.slow_lane.v1.LifecycleEvent lifecycle = 7",
         "repeated tandem.slow_lane.v1.MalformedLine malformed = 8",
+        "repeated tandem.slow_lane.v1.Scalars scalars = 9",
     ],
     "Position": [
         "uint64 offset = 1",
@@ -38,6 +40,14 @@ _FIELDS = {
         "string payload_json = 3",
         "google.protobuf.Timestamp timestamp = 4",
         "string worker_id = 5",
+    ],
+    "Scalars": [
+        "uint64 seq_id = 1",
+        "uint64 step = 2",
+        "repeated string names = 3",
+        "repeated double values = 4",
+        "google.protobuf.Timestamp timestamp = 5",
+        "string worker_id = 6",
     ],
     "MalformedLine": [
         "uint64 seq_id = 1",

@@ -7,8 +7,10 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/clock.h"
+#include "slow_lane/daemon/failure_line.h"
 #include "slow_lane/runs/run_folder.h"
 #include "slow_lane/runs/run_id.h"
+#include "slow_lane/store/batch_writer.h"
 
 namespace tandem::slow_lane {
 namespace {
@@ -59,13 +61,17 @@ absl::Status CheckGoesOn(const LiveRun& run) {
 }
 
 void CountRate(LiveRun* run, int64_t now_ns) {
-  const uint64_t steps = run->last[Stream::kSteps];
   if (run->counted_ns != 0) {
-    run->steps_per_second =
-        static_cast<double>(steps - run->counted_steps) * 1e9 /
-        static_cast<double>(std::max<int64_t>(now_ns - run->counted_ns, 1));
+    const auto rate_of = [&](Stream stream) {
+      return static_cast<double>(run->last[stream] - run->counted[stream]) *
+             1e9 /
+             static_cast<double>(
+                 std::max<int64_t>(now_ns - run->counted_ns, 1));
+    };
+    run->steps_per_second = rate_of(Stream::kSteps);
+    run->episodes_per_second = rate_of(Stream::kEpisodes);
   }
-  run->counted_steps = steps;
+  run->counted = run->last;
   run->counted_ns = now_ns;
 }
 
@@ -94,12 +100,17 @@ RunOutcome OutcomeOf(const v1::WorkerEnded& ended, const LiveRun& run) {
   if (exit.how == WorkerExit::How::kExited && exit.number == 0) {
     return {RUN_STATUS_TERM, std::nullopt};
   }
+  using How = WorkerExit::How;
+  const std::string cause = exit.how == How::kSignalled ? "killed"
+                            : exit.how == How::kExited  ? "fault"
+                            : exit.how == How::kUnknown ? "machine"
+                                                        : "";
   std::string reason = absl::StrCat("the worker ", exit.Describe());
   if (!ended.last_stderr().empty()) {
     absl::StrAppend(&reason, "; the last it wrote to stderr:\n",
                     ended.last_stderr());
   }
-  return {RUN_STATUS_FAULT, std::move(reason)};
+  return {RUN_STATUS_FAULT, std::move(reason), cause};
 }
 
 TreeQuery QueryOf(const LiveRun& run) {
@@ -148,8 +159,16 @@ v1::RunDescription Describe(const LiveRun& run, const std::string& folder) {
   for (const auto& [worker_id, worker] : run.row.workers) {
     *description.add_workers() = worker;
   }
+  description.mutable_parameters()->insert(run.config.parameters.begin(),
+                                           run.config.parameters.end());
+  description.set_sweep(run.config.sweep);
+  description.set_priority(run.config.priority);
+  if (run.record.status() == RUN_STATUS_FAULT) {
+    description.set_failure_line(FailureLine(run.record.failure_reason()));
+  }
   if (IsFinal(run.record.status())) return description;
   description.set_steps_per_second(run.steps_per_second);
+  description.set_episodes_per_second(run.episodes_per_second);
   description.set_worker_pid(run.row.worker.pid());
   description.set_output_problem(run.output_problem);
   return description;
@@ -160,11 +179,18 @@ void AddProgress(const RunProgress& progress, v1::RunDescription* run) {
   run->set_episodes(progress.last[Stream::kEpisodes]);
   run->set_lifecycle(progress.last[Stream::kLifecycle]);
   run->set_malformed(progress.last[Stream::kMalformed]);
+  run->set_scalars(progress.last[Stream::kScalars]);
   run->set_text_lines(progress.position.text_lines());
   run->set_steps_printed(progress.position.steps());
   run->set_bytes_read(progress.position.offset());
   if (progress.last_return.has_value()) {
     run->set_last_return(*progress.last_return);
+  }
+  if (progress.dropped_scalars > 0) {
+    run->set_remark(absl::StrCat(
+        run->remark(), run->remark().empty() ? "" : "; ",
+        progress.dropped_scalars, " scalars dropped, of names after the first ",
+        kMostScalarNames));
   }
   if (progress.last_event_ns.has_value()) {
     *run->mutable_last_event() =

@@ -33,6 +33,7 @@
 #include "program/grpc/event_loop.h"
 #include "schema/protos/slow_lane.pb.h"
 #include "schema/protos/trainer.pb.h"
+#include "slow_lane/daemon/machine_room.h"
 #include "slow_lane/daemon/watch_hub.h"
 #include "slow_lane/runs/process_identity.h"
 #include "slow_lane/runs/run_config.h"
@@ -54,6 +55,9 @@ struct RunOptions {
   absl::Duration fault_after = absl::Seconds(300);  // 0: never
   absl::Duration kill_grace = absl::Seconds(5);
   int32_t gpu_slots = 0;
+  // What runs reserve and wait for; nullopt: they wait for GPUs only.
+  std::optional<MachineShare> machine;
+  bool strict_resources = false;    // refuse a run that asks for more
   std::optional<size_t> keep_runs;  // the newest ended ones
 };
 
@@ -131,9 +135,10 @@ struct LiveRun {
   // print more steps.
   Numbers last;
   uint64_t printed_steps = 0;
-  uint64_t counted_steps = 0;
+  Numbers counted;  // `last` at `counted_ns`
   int64_t counted_ns = 0;
   double steps_per_second = 0;
+  double episodes_per_second = 0;
 };
 
 // Nanoseconds since 1970, for the table and for display.
@@ -151,7 +156,8 @@ absl::Status CheckIsHere(const LiveRun& run);
 absl::Status CheckRunToken(const LiveRun& run, const std::string& run_token);
 // kFailedPrecondition: the run has ended.
 absl::Status CheckGoesOn(const LiveRun& run);
-// Computes steps a second since the last call; called once a second.
+// Computes steps and episodes a second since the last call; called once a
+// second.
 void CountRate(LiveRun* run, int64_t now_ns);
 // Answers all callers of Cancel.
 void AnswerCancel(LiveRun* run, const absl::Status& status);
@@ -166,6 +172,10 @@ absl::Status CheckToken(const LiveRun& run, const std::string& session_token);
 struct RunOutcome {
   RunState state = gymgui::trainer::RUN_STATUS_FAULT;
   std::optional<std::string> reason;
+  // As in metadata.tandem.restart. "killed": by a signal; "fault": an exit
+  // code; "machine": unknown exit status; empty: success, never started, or the
+  // daemon ended it.
+  std::string cause = {};
 };
 // Returns the final state of a run after this end of its worker; the run's
 // `end_state` and `end_reason` if the daemon ended it.

@@ -2,6 +2,7 @@
 // starts `tandem-daemon proxy` for each run.
 #include <dirent.h>
 #include <fcntl.h>
+#include <sched.h>
 #include <sys/types.h>
 #include <unistd.h>
 
@@ -95,6 +96,14 @@ ABSL_FLAG(absl::Duration, kill_grace, absl::Seconds(5),
           "time between SIGTERM and SIGKILL when a run is cancelled");
 ABSL_FLAG(std::optional<int32_t>, gpu_slots, std::nullopt,
           "number of GPUs to assign; default: the NVIDIA GPUs of this machine");
+ABSL_FLAG(std::optional<uint32_t>, cpus, std::nullopt,
+          "number of processor cores that runs may reserve by resources.cpus; "
+          "default: those that this process may use");
+ABSL_FLAG(bool, no_queue, false,
+          "true: runs reserve no cores and no memory, and wait only for GPUs");
+ABSL_FLAG(bool, strict_resources, false,
+          "true: refuse a run that asks for more cores or memory than there "
+          "are; false: it runs alone");
 ABSL_FLAG(
     std::optional<uint64_t>, keep_runs, std::nullopt,
     "number of ended runs to keep, newest first; the daemon deletes older "
@@ -179,6 +188,9 @@ absl::Status CheckFlags() {
     return Refuse("--gpu_slots", absl::StrCat("0 to ", kMostSlots),
                   absl::StrCat(slots));
   }
+  if (absl::GetFlag(FLAGS_cpus) == 0u) {
+    return Refuse("--cpus", "at least 1", "0");
+  }
   const struct {
     const char* name;
     absl::Duration value;
@@ -251,6 +263,19 @@ int32_t CountGpus() {
   }
   closedir(dev);
   return gpus;
+}
+
+// Returns what runs may reserve; nullopt: they reserve nothing.
+std::optional<MachineShare> MachineOfFlags() {
+  if (absl::GetFlag(FLAGS_no_queue)) return std::nullopt;
+  cpu_set_t usable;
+  CPU_ZERO(&usable);
+  sched_getaffinity(0, sizeof(usable), &usable);
+  const auto cores = static_cast<uint32_t>(std::max(CPU_COUNT(&usable), 1));
+  const auto pages = static_cast<uint64_t>(sysconf(_SC_PHYS_PAGES));
+  const auto page_bytes = static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
+  return MachineShare{.cpus = absl::GetFlag(FLAGS_cpus).value_or(cores),
+                      .memory_mb = pages * page_bytes >> 20};
 }
 
 // Prints the progress of a migration, which may take minutes, each second, and
@@ -342,6 +367,8 @@ absl::Status RunDaemon() {
       .fault_after = absl::GetFlag(FLAGS_fault_after),
       .kill_grace = absl::GetFlag(FLAGS_kill_grace),
       .gpu_slots = absl::GetFlag(FLAGS_gpu_slots).value_or(CountGpus()),
+      .machine = MachineOfFlags(),
+      .strict_resources = absl::GetFlag(FLAGS_strict_resources),
       .keep_runs = absl::GetFlag(FLAGS_keep_runs)};
   TANDEM_ASSIGN_OR_RETURN(const std::unique_ptr<RunSupervisor> runs,
                           RunSupervisor::Start(run_options, store.get(), &hub));

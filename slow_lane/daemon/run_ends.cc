@@ -81,6 +81,17 @@ bool EndOrphans(const RunFolder& folder, const ProcessIdentity& worker,
   return EndRunProcesses(folder, query, grace_secs).empty();
 }
 
+// Clears the state of an attempt that has ended, and notes its end in the row,
+// with the first line of its reason.
+void NoteAttemptsEnd(LiveRun* run, const std::optional<std::string>& reason) {
+  run->row.attempt_ended_ns = UnixNanos();
+  const std::string text = reason.value_or("");
+  run->row.attempt_reason = text.substr(0, text.find('\n'));
+  run->session_tokens.clear();
+  run->unreachable = false;
+  run->waiting_for.clear();
+}
+
 }  // namespace
 
 RunFolder RunEnds::FolderOf(const LiveRun& run) const {
@@ -89,18 +100,14 @@ RunFolder RunEnds::FolderOf(const LiveRun& run) const {
 
 void RunEnds::End(LiveRun* run, RunState state,
                   std::optional<std::string> reason) {
-  starter_->gpus().Release(run->row.gpu_slots);
-  starter_->cpus().Release(run->cpus);
-  run->cpus.clear();
+  starter_->Release(run);
   // Rows are missing, also after success: adds that to the reason.
   if (!run->output_problem.empty() &&
       !absl::StrContains(reason.value_or(""), run->output_problem)) {
     reason = absl::StrCat(reason.value_or(""), reason.has_value() ? "; " : "",
                           run->output_problem);
   }
-  run->session_tokens.clear();
-  run->unreachable = false;
-  run->waiting_for.clear();
+  NoteAttemptsEnd(run, reason);
   runs_->MoveTo(run, state, std::move(reason),
                 [this, run_id = run->row.run_id] {
                   hub_->RunEnded(run_id);
@@ -108,16 +115,51 @@ void RunEnds::End(LiveRun* run, RunState state,
                   if (still == nullptr) return;
                   still->ended_ns = MonotonicNanos();
                   if (still->link != nullptr) still->link->Recorded();
-                  RemoveUnwantedLogs(*still);
+                  RemoveUnwantedFiles(*still);
                   if (!still->ending) AnswerCancel(still, absl::OkStatus());
                 });
   starter_->Dispatch();
 }
 
-void RunEnds::RemoveUnwantedLogs(const LiveRun& run) {
-  if (run.config.persist_logs) return;
-  unlink(FolderOf(run).stdout_path().c_str());
-  unlink(FolderOf(run).stderr_path().c_str());
+void RunEnds::EndOrRestart(LiveRun* run, RunOutcome outcome) {
+  // Without its last output, a next attempt would continue from a wrong place.
+  if (run->end_reason.has_value() || !run->output_problem.empty() ||
+      !run->config.restart_on.contains(outcome.cause) ||
+      run->row.attempt > run->config.restart_max) {
+    return End(run, outcome.state, std::move(outcome.reason));
+  }
+  starter_->Release(run);
+  NoteAttemptsEnd(run, outcome.reason);
+  runs_->Save(*run);
+  run->row.gpu_slots.clear();
+  run->row.worker.Clear();
+  run->row.proxy_starts = 0;
+  ++run->row.attempt;
+  run->row.attempt_started_ns = run->row.attempt_ended_ns = 0;
+  run->row.attempt_reason.clear();
+  run->dispatched = run->is_awaited = false;
+  run->silence = absl::ZeroDuration();
+  runs_->MoveTo(run, RUN_STATUS_INIT, std::nullopt,
+                [this, run_id = run->row.run_id] {
+                  LiveRun* const still = runs_->Find(run_id);
+                  if (still == nullptr) return;
+                  // The last attempt's proxy exits.
+                  if (still->link != nullptr) still->link->Recorded();
+                  still->link.reset();
+                  starter_->Dispatch();
+                });
+}
+
+void RunEnds::RemoveUnwantedFiles(const LiveRun& run) {
+  const RunFolder folder = FolderOf(run);
+  if (!run.config.persist_logs) {
+    unlink(folder.stdout_path().c_str());
+    unlink(folder.stderr_path().c_str());
+  }
+  if (!run.config.keep_checkpoints) {
+    folder.SetCheckpointsAside().IgnoreError();
+    sweeper_->Sweep();
+  }
 }
 
 void RunEnds::WorkerEnded(LiveRun* run, const v1::WorkerEnded& ended) {
@@ -129,7 +171,7 @@ void RunEnds::WorkerEnded(LiveRun* run, const v1::WorkerEnded& ended) {
   if (ended.has_unknown() && !run->end_reason.has_value()) {
     return EndByItsEvents(run->row.run_id, std::move(outcome));
   }
-  End(run, outcome.state, std::move(outcome.reason));
+  EndOrRestart(run, std::move(outcome));
 }
 
 void RunEnds::EndByItsEvents(const std::string& run_id, RunOutcome otherwise) {
@@ -151,7 +193,7 @@ void RunEnds::EndByItsEvents(const std::string& run_id, RunOutcome otherwise) {
     loop_->Post([this, run_id, otherwise = std::move(otherwise)]() mutable {
       LiveRun* const run = runs_->Find(run_id);
       if (run == nullptr || IsFinal(run->row.status)) return;
-      End(run, otherwise.state, std::move(otherwise.reason));
+      EndOrRestart(run, std::move(otherwise));
     });
   });
 }

@@ -6,7 +6,7 @@
 // CancelRun.
 // Ownership: the supervisor owns it; only its thread (EventLoop) calls it.
 //
-//   RunEnds ends(options, &loop, &runs, &starter, store, hub);
+//   RunEnds ends(options, &loop, &runs, &starter, store, hub, &sweeper);
 //   ends.WorkerEnded(run, message);
 //   ends.Cancel(run, [](const absl::Status& status) { ... });
 //   ends.CheckLimits(run, absl::Seconds(1));
@@ -27,7 +27,8 @@
 // A run is drained when its last process has ended: its last events may be
 // unread. Cancel is StartEnding with an answer: in "final", or in "drained"
 // after a time limit, or an error if a process survives. EndWithoutProxy leads
-// from "alive" and "drained" to "final".
+// from "alive" and "drained" to "final". If the configuration restarts the run
+// after such an end, WorkerEnded leads from "alive" to "waiting".
 
 #ifndef TANDEM_SLOW_LANE_DAEMON_RUN_ENDS_H_
 #define TANDEM_SLOW_LANE_DAEMON_RUN_ENDS_H_
@@ -51,18 +52,23 @@ class RunEnds {
  public:
   // All arguments must outlive this object.
   RunEnds(const RunOptions& options, EventLoop* loop, LiveRuns* runs,
-          RunStarter* starter, EventStore* store, WatchHub* hub)
+          RunStarter* starter, EventStore* store, WatchHub* hub,
+          FolderSweeper* sweeper)
       : options_(options),
         loop_(loop),
         runs_(runs),
         starter_(starter),
         store_(store),
-        hub_(hub) {}
+        hub_(hub),
+        sweeper_(sweeper) {}
 
   // Frees the run's GPUs, dispatches waiting runs, and moves this run to a
   // final state. When that is durable, informs proxy, watchers and callers of
   // CancelRun.
   void End(LiveRun* run, RunState state, std::optional<std::string> reason);
+  // Ends the run after an end of its worker, or begins its next attempt: the
+  // run is INIT and in the queue again, once that is durable.
+  void EndOrRestart(LiveRun* run, RunOutcome outcome);
   // Handles the proxy's report. If the exit status is unknown, the run's own
   // "run_completed" event decides.
   void WorkerEnded(LiveRun* run, const v1::WorkerEnded& ended);
@@ -82,8 +88,9 @@ class RunEnds {
   // Ends a run without a proxy, in whose folder none can start, if it was
   // cancelled or its worker has ended.
   void EndWithoutProxy(LiveRun* run);
-  // Removes the logs of an ended run with artifacts.persist_logs false.
-  void RemoveUnwantedLogs(const LiveRun& run);
+  // Removes the logs of an ended run with artifacts.persist_logs false, and the
+  // checkpoints of one with keep_checkpoints false.
+  void RemoveUnwantedFiles(const LiveRun& run);
 
  private:
   // Adds up the memory on the run's own thread.
@@ -104,6 +111,7 @@ class RunEnds {
   RunStarter* const starter_;
   EventStore* const store_;
   WatchHub* const hub_;
+  FolderSweeper* const sweeper_;
 };
 
 }  // namespace tandem::slow_lane

@@ -6,6 +6,7 @@
 #include <deque>
 #include <filesystem>
 #include <future>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <string>
@@ -69,8 +70,9 @@ class RunRulesTest : public ::testing::Test {
     hub_ = std::make_unique<WatchHub>(*EventReader::Open(path));
     runs_ = std::make_unique<LiveRuns>(&loop_, store_.get(), hub_.get());
     starter_ = std::make_unique<RunStarter>(options_, &loop_, runs_.get());
-    ends_ = std::make_unique<RunEnds>(options_, &loop_, runs_.get(),
-                                      starter_.get(), store_.get(), hub_.get());
+    ends_ =
+        std::make_unique<RunEnds>(options_, &loop_, runs_.get(), starter_.get(),
+                                  store_.get(), hub_.get(), &sweeper_);
     pauses_ = std::make_unique<RunPauses>(&loop_, runs_.get());
     RunRow row;
     row.run_id = "run";
@@ -136,8 +138,49 @@ class RunRulesTest : public ::testing::Test {
   void WorkerExits() {
     v1::WorkerEnded ended;
     ended.set_exit_code(0);
+    WorkerEnds(ended);
+  }
+  void WorkerIsKilled() {
+    v1::WorkerEnded ended;
+    ended.set_signal(9);
+    WorkerEnds(ended);
+  }
+  void WorkerEnds(const v1::WorkerEnded& ended) {
     On([&] { ends_->WorkerEnded(run_, ended); });
     Settle();
+  }
+  // Adds a run that no process is started for.
+  LiveRun* AddWaiting(const std::string& run_id, uint64_t cpus,
+                      int32_t priority = 0) {
+    RunRow row;
+    row.run_id = run_id;
+    row.config_json = "{}";
+    row.token = run_id;
+    LiveRun* run = nullptr;
+    On([&] {
+      runs_->Store(
+          [row](Database& database) mutable {
+            return InsertRun(database, &row);
+          },
+          [](const absl::Status&) {});
+      run = runs_->Add(row);
+      run->config.cpus = cpus;
+      run->config.priority = priority;
+      run->next_start_ns = std::numeric_limits<int64_t>::max();
+    });
+    return run;
+  }
+  // Returns what each run waits for; "-": it is dispatched.
+  std::vector<std::string> Dispatch(const std::vector<LiveRun*>& runs) {
+    std::vector<std::string> waiting;
+    On([&] {
+      starter_->Open("address");
+      starter_->Dispatch();
+      for (const LiveRun* run : runs) {
+        waiting.push_back(run->dispatched ? "-" : run->waiting_for);
+      }
+    });
+    return waiting;
   }
   // `passed` without a sign of life, in one check of the limits.
   void Silent(absl::Duration passed) {
@@ -177,6 +220,7 @@ class RunRulesTest : public ::testing::Test {
   std::unique_ptr<WatchHub> hub_;
   std::unique_ptr<LiveRuns> runs_;
   std::unique_ptr<RunStarter> starter_;
+  FolderSweeper sweeper_{options_.data_dir};
   std::unique_ptr<RunEnds> ends_;
   std::unique_ptr<RunPauses> pauses_;
   LiveRun* run_ = nullptr;
@@ -255,6 +299,105 @@ TEST_F(RunRulesTest, SilenceDoesNotCountInAPauseNorWithoutAProxy) {
   EXPECT_EQ(EndReason(), "");
   Silent(absl::Seconds(1));
   EXPECT_NE(EndReason(), "");
+}
+
+TEST_F(RunRulesTest, QueueIsByPriorityAndAgeAndItsHeadDelaysTheOthers) {
+  options_.machine = {.cpus = 4};  // `run_` has one
+  LiveRun* const wide = AddWaiting("wide", 4);
+  LiveRun* const small = AddWaiting("small", 1);
+  LiveRun* const urgent = AddWaiting("urgent", 2, 1);
+  LiveRun* const less_urgent = AddWaiting("less_urgent", 9, -1);
+  EXPECT_THAT(Dispatch({urgent, wide, small, less_urgent}),
+              ElementsAre("-", "4 of 4 cores", "1 of 4 cores; 1 run before it",
+                          "4 of 4 cores; 2 runs before it"));
+  WorkerExits();
+  EXPECT_THAT(Dispatch({wide, small}),
+              ElementsAre("4 of 4 cores", "1 of 4 cores; 1 run before it"));
+  On([&] { ends_->End(urgent, RUN_STATUS_TERM, std::nullopt); });
+  EXPECT_THAT(
+      Dispatch({wide, small, less_urgent}),
+      ElementsAre("-", "1 of 4 cores", "4 of 4 cores; 1 run before it"));
+  On([&] { ends_->End(wide, RUN_STATUS_TERM, std::nullopt); });
+  EXPECT_THAT(Dispatch({small, less_urgent}), ElementsAre("-", "4 of 4 cores"));
+}
+
+TEST_F(RunRulesTest, RunsThatReserveNothingPassTheQueue) {
+  options_.machine = {.cpus = 1};
+  LiveRun* const waits = AddWaiting("waits", 1);
+  LiveRun* const on_ray = AddWaiting("on_ray", 8);
+  On([&] { on_ray->config.on_ray = true; });
+  EXPECT_THAT(Dispatch({waits, on_ray}), ElementsAre("1 of 1 core", "-"));
+  options_.machine = std::nullopt;  // --no_queue
+  EXPECT_THAT(Dispatch({waits}), ElementsAre("-"));
+}
+
+TEST_F(RunRulesTest, KilledWorkerIsRestartedAsOftenAsItsConfigurationSays) {
+  On([&] {
+    run_->config.restart_max = 1;
+    run_->config.restart_on = {"killed"};
+    run_->row.attempt_started_ns = 5;
+    run_->row.worker.set_pid(1);
+    run_->row.proxy_starts = 3;
+  });
+  WorkerIsKilled();
+  EXPECT_EQ(State(), RUN_STATUS_INIT);
+  EXPECT_EQ(link_->recorded_, 1);
+  On([&] {
+    EXPECT_FALSE(run_->dispatched);
+    EXPECT_EQ(run_->link, nullptr);
+    EXPECT_EQ(run_->row.attempt, 2u);
+  });
+  // As the next daemon finds it.
+  RunRow row;
+  store_->Post(
+      [&row](Database& database) {
+        row = LoadRuns(database)->front();
+        EXPECT_EQ(ReadAttempts(database, "run")->at(0).reason(),
+                  "the worker ended by signal 9 (Killed)");
+        return absl::OkStatus();
+      },
+      [](const absl::Status&) {});
+  Settle();
+  EXPECT_EQ(row.status, RUN_STATUS_INIT);
+  EXPECT_EQ(row.attempt, 2u);
+  EXPECT_EQ(row.attempt_started_ns, 0);
+  EXPECT_EQ(row.proxy_starts, 0u);
+  EXPECT_EQ(row.worker.pid(), 0);
+
+  On([&] {
+    run_->dispatched = true;
+    runs_->MoveTo(run_, RUN_STATUS_HSHK);
+  });
+  WorkerIsKilled();
+  EXPECT_EQ(State(), RUN_STATUS_FAULT);
+}
+
+TEST_F(RunRulesTest, NextAttemptIsNotDispatchedBeforeItIsDurable) {
+  On([&] {
+    run_->config.restart_max = 1;
+    run_->config.restart_on = {"killed"};
+    run_->next_start_ns = std::numeric_limits<int64_t>::max();
+    v1::WorkerEnded ended;
+    ended.set_signal(9);
+    starter_->Open("address");
+    ends_->WorkerEnded(run_, ended);
+    starter_->Dispatch();
+    EXPECT_FALSE(run_->dispatched);
+  });
+  Settle();
+  EXPECT_THAT(Dispatch({run_}), ElementsAre("-"));
+}
+
+TEST_F(RunRulesTest, EndByTheDaemonIsFinal) {
+  On([&] {
+    run_->config.restart_max = 9;
+    run_->config.restart_on = {"fault", "machine"};
+  });
+  EXPECT_EQ(Cancel(), std::nullopt);
+  v1::WorkerEnded ended;
+  ended.set_exit_code(3);
+  WorkerEnds(ended);
+  EXPECT_EQ(State(), RUN_STATUS_TERM);
 }
 
 TEST_F(RunRulesTest, MaxStepsCountsPrintedOrStoredOnes) {

@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <csignal>
+#include <functional>
 #include <utility>
 
 #include "absl/status/statusor.h"
@@ -132,22 +133,88 @@ absl::Status RunStarter::WatchChildren() {
 
 void RunStarter::Dispatch() {
   if (address_.empty()) return;
-  bool gpus_are_awaited = false;
+  MachineRoom room(options_.machine.value_or(MachineShare()));
+  std::vector<LiveRun*> queue;
   for (LiveRun* const run : runs_->InOrder()) {
-    if (run->dispatched || IsFinal(run->row.status)) continue;
+    if (IsFinal(run->row.status)) continue;
+    if (run->dispatched ||
+        run->record.status() != gymgui::trainer::RUN_STATUS_INIT) {
+      // Also of a run whose next attempt is not durable yet.
+      room.Take(ShareOf(run->config));
+    } else {
+      queue.push_back(run);
+    }
+  }
+  std::ranges::stable_sort(queue, std::greater(), [](const LiveRun* run) {
+    return run->config.priority;
+  });
+  bool room_is_awaited = false;
+  bool gpus_are_awaited = false;
+  size_t before = 0;
+  for (LiveRun* const run : queue) {
+    const MachineShare share = ShareOf(run->config);
+    if (share != MachineShare() && (room_is_awaited || !room.Has(share))) {
+      room_is_awaited = true;
+      run->waiting_for = room.Name(room.Limited(share));
+      if (before > 0) {
+        absl::StrAppend(&run->waiting_for, "; ", before,
+                        before == 1 ? " run" : " runs", " before it");
+      }
+      ++before;
+      continue;
+    }
     if (!TakeGpus(run, gpus_are_awaited)) {
       gpus_are_awaited = true;
+      ++before;
       continue;
     }
     if (const absl::Status ready = Prepare(*run); !ready.ok()) {
       run->waiting_for = std::string(ready.message());
-      continue;  // the next tick tries again
+      // The next tick tries again. No other run takes the place of a run that
+      // only waits for its last proxy.
+      if (absl::IsUnavailable(ready)) room.Take(share);
+      continue;
     }
     run->waiting_for = run->config.on_ray ? "its job of Ray" : "";
     run->dispatched = true;
+    room.Take(share);
     run->last_beat_ns = MonotonicNanos();  // the timeout begins
     StartProxy(run);
   }
+}
+
+MachineShare RunStarter::ShareOf(const RunConfig& config) const {
+  if (!options_.machine.has_value() || config.on_ray) return {};
+  return {config.cpus, config.reserve_memory ? config.memory_mb : 0};
+}
+
+absl::Status RunStarter::CheckFits(const RunConfig& config) const {
+  if (config.gpus_mandatory &&
+      config.gpus_requested > static_cast<uint32_t>(gpus_.total())) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "resources.gpus.requested: expected at most ", gpus_.total(),
+        ", all that this daemon has (--gpu_slots), found ",
+        config.gpus_requested, " that are mandatory"));
+  }
+  const std::string more = AsksForMore(config);
+  if (!options_.strict_resources || more.empty()) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(
+      "resources: expected no more than this daemon has, found a run that ",
+      more, " (--strict_resources refuses it)"));
+}
+
+std::string RunStarter::AsksForMore(const RunConfig& config) const {
+  const MachineRoom room(options_.machine.value_or(MachineShare()));
+  const MachineShare share = ShareOf(config);
+  return room.Limited(share) == share
+             ? ""
+             : absl::StrCat("asks for ", room.Name(share), ": it runs alone");
+}
+
+void RunStarter::Release(LiveRun* run) {
+  gpus_.Release(run->row.gpu_slots);
+  cpus_.Release(run->cpus);
+  run->cpus.clear();
 }
 
 bool RunStarter::TakeGpus(LiveRun* run, bool gpus_are_awaited) {
@@ -163,7 +230,8 @@ bool RunStarter::TakeGpus(LiveRun* run, bool gpus_are_awaited) {
     return true;
   }
   run->waiting_for =
-      absl::StrCat(run->config.gpus_requested, " GPUs",
+      absl::StrCat(run->config.gpus_requested,
+                   run->config.gpus_requested == 1 ? " GPU" : " GPUs",
                    gpus_are_awaited ? ", behind another run that does" : "");
   return false;
 }
@@ -171,6 +239,13 @@ bool RunStarter::TakeGpus(LiveRun* run, bool gpus_are_awaited) {
 absl::Status RunStarter::Prepare(const LiveRun& run) {
   const RunFolder folder = RunFolder::At(options_.data_dir, run.row.run_id);
   if (const absl::Status made = folder.Create(); absl::IsAlreadyExists(made)) {
+    if (run.row.attempt > 1) {
+      TANDEM_ASSIGN_OR_RETURN(const bool has_proxy, folder.HasProxy());
+      if (has_proxy) {
+        return absl::UnavailableError("the end of its last attempt's proxy");
+      }
+      TANDEM_RETURN_IF_ERROR(folder.SetRecordsAside(run.row.attempt - 1));
+    }
     // A folder made for this run, by this daemon or an earlier one, has no
     // worker yet.
     const absl::StatusOr<std::optional<ProcessIdentity>> worker =
@@ -190,7 +265,8 @@ absl::Status RunStarter::Prepare(const LiveRun& run) {
                       .daemon = address_,
                       .token = run.row.token,
                       .working_directory = options_.start_dir,
-                      .gpus = absl::StrJoin(run.row.gpu_slots, ",")}));
+                      .gpus = absl::StrJoin(run.row.gpu_slots, ","),
+                      .attempt = run.row.attempt}));
 }
 
 void RunStarter::StartProxy(LiveRun* run) {
@@ -213,6 +289,9 @@ void RunStarter::StartProxy(LiveRun* run) {
   run->next_start_ns =
       MonotonicNanos() + absl::ToInt64Nanoseconds(run->backoff);
   ++run->row.proxy_starts;
+  if (run->row.attempt_started_ns == 0) {
+    run->row.attempt_started_ns = UnixNanos();
+  }
   // Saves before the start: the table knows each run that may be dispatched.
   runs_->Save(*run, [this, run_id = run->row.run_id](const absl::Status& s) {
     if (s.ok()) Spawn(run_id);
@@ -221,7 +300,8 @@ void RunStarter::StartProxy(LiveRun* run) {
 
 void RunStarter::Spawn(const std::string& run_id) {
   LiveRun* const run = runs_->Find(run_id);
-  if (run == nullptr || run->process.valid() || IsFinal(run->row.status)) {
+  if (run == nullptr || run->process.valid() || !run->dispatched ||
+      IsFinal(run->row.status)) {
     return;
   }
   if (run->config.enforce_resources && run->cpus.empty()) {
@@ -260,11 +340,14 @@ void RunStarter::ProxyEnded(const std::string& run_id) {
   loop_->Unwatch(run->process.get());
   run->process.reset();
   if (IsFinal(run->row.status)) return;
+  if (!run->dispatched) return Dispatch();  // its next attempt waits for this
   const absl::Duration wait =
       absl::Nanoseconds(run->next_start_ns - MonotonicNanos());
   loop_->After(std::max(wait, absl::ZeroDuration()), [this, run_id] {
     LiveRun* const still = runs_->Find(run_id);
-    if (still != nullptr && !IsFinal(still->row.status)) StartProxy(still);
+    if (still != nullptr && still->dispatched && !IsFinal(still->row.status)) {
+      StartProxy(still);
+    }
   });
 }
 

@@ -1,7 +1,7 @@
-// RunStarter: starts runs in the order of their submission, when GPUs are free,
-// and starts a new proxy after a proxy has ended.
+// RunStarter: starts runs by priority and age, when processors, memory and GPUs
+// are free, and starts a new proxy after a proxy has ended.
 //
-// Data flow: runs that are not dispatched -> GPU slots -> a folder with
+// Data flow: runs that are not dispatched -> room, GPU slots -> a folder with
 // configuration and launch plan -> the table -> SpawnProxy -> a pidfd -> ... ->
 // the next proxy, after an increasing pause. SIGCHLD -> the exit status of a
 // worker whose proxy is dead, into the folder.
@@ -30,7 +30,9 @@
 #include "program/grpc/event_loop.h"
 #include "slow_lane/daemon/cpu_shares.h"
 #include "slow_lane/daemon/live_run.h"
+#include "slow_lane/daemon/machine_room.h"
 #include "slow_lane/runs/process_identity.h"
+#include "slow_lane/runs/run_config.h"
 #include "slow_lane/runs/run_folder.h"
 
 namespace tandem::slow_lane {
@@ -85,9 +87,21 @@ class RunStarter {
 
   // Enables dispatches. `address`: the daemon's address, for TANDEM_DAEMON.
   void Open(const std::string& address) { address_ = address; }
-  // Dispatches runs that can start. Runs that request GPUs keep their order;
-  // other runs may start before them.
+  // Dispatches runs that can start. The first run that waits for processors or
+  // memory delays all later ones, so none of them can starve it. A run that
+  // waits for GPUs delays only later runs that request GPUs.
   void Dispatch();
+  // Returns what the run reserves while it is dispatched; nothing for a run on
+  // Ray, and without a queue.
+  MachineShare ShareOf(const RunConfig& config) const;
+  // kInvalidArgument: the run needs more GPUs than there are; or more
+  // processors or memory, with strict_resources.
+  absl::Status CheckFits(const RunConfig& config) const;
+  // Returns a text for people: that the run asks for more than the machine has;
+  // empty: it does not.
+  std::string AsksForMore(const RunConfig& config) const;
+  // Frees the run's GPUs, and its share of enforced processors.
+  void Release(LiveRun* run);
   // Starts a proxy of a dispatched run, unless a proxy lives or the pause after
   // the last one has not ended.
   void StartProxy(LiveRun* run);
@@ -97,11 +111,11 @@ class RunStarter {
   void UnwatchProxy(LiveRun* run);
 
   GpuSlots& gpus() { return gpus_; }
-  CpuShares& cpus() { return cpus_; }
 
  private:
   // Returns false if the run must wait for GPUs.
   bool TakeGpus(LiveRun* run, bool gpus_are_awaited);
+  // kUnavailable: the last attempt's proxy has not exited yet.
   absl::Status Prepare(const LiveRun& run);
   void Spawn(const std::string& run_id);
   void ProxyEnded(const std::string& run_id);

@@ -37,7 +37,7 @@ RunSupervisor::RunSupervisor(const Options& options, EventStore* store,
       sweeper_(options.data_dir),
       runs_(&loop_, store, hub),
       starter_(options_, &loop_, &runs_),
-      ends_(options_, &loop_, &runs_, &starter_, store, hub),
+      ends_(options_, &loop_, &runs_, &starter_, store, hub, &sweeper_),
       pauses_(&loop_, &runs_),
       loop_("runs") {}
 
@@ -89,7 +89,7 @@ void RunSupervisor::TakeUp(std::vector<RunRow> rows) {
     if (IsFinal(run->row.status)) {
       run->ended_ns = now_ns;
       // The earlier daemon may have died before it removed them.
-      ends_.RemoveUnwantedLogs(*run);
+      ends_.RemoveUnwantedFiles(*run);
       continue;
     }
     if (!config.ok()) {  // this version refuses it; an earlier one did not
@@ -147,12 +147,8 @@ void RunSupervisor::Submit(std::string run_id, RunConfig config,
   } else if (const absl::Status valid = CheckRunId(run_id); !valid.ok()) {
     return answer(valid);
   }
-  if (config.gpus_mandatory &&
-      config.gpus_requested > static_cast<uint32_t>(starter_.gpus().total())) {
-    return answer(absl::InvalidArgumentError(absl::StrCat(
-        "resources.gpus.requested: expected at most ", starter_.gpus().total(),
-        ", all that this daemon has (--gpu_slots), found ",
-        config.gpus_requested, " that are mandatory")));
+  if (const absl::Status fits = starter_.CheckFits(config); !fits.ok()) {
+    return answer(fits);
   }
   auto row = std::make_shared<RunRow>();
   row->run_id = std::move(run_id);
@@ -267,6 +263,7 @@ void RunSupervisor::Describe(std::vector<std::string> run_ids,
     for (const LiveRun* const run : runs) {
       descriptions.push_back(slow_lane::Describe(
           *run, RunFolder::At(options_.data_dir, run->row.run_id).path()));
+      descriptions.back().set_remark(starter_.AsksForMore(run->config));
       if (all) descriptions.back().clear_config_json();
     }
     answer(std::move(descriptions));
@@ -373,6 +370,11 @@ void RunSupervisor::Link(const v1::Hello& hello,
        [this, hello, link = std::move(link)](LiveRun* run, Done reply) mutable {
          const absl::Status ours = CheckRunToken(*run, hello.token());
          if (!ours.ok()) return reply(ours);
+         if (std::max(hello.attempt(), 1u) != run->row.attempt) {
+           link->Recorded();  // it reports an end that is durable
+           return reply(absl::FailedPreconditionError(
+               "expected the current attempt's proxy, found an earlier one's"));
+         }
          if (run->link != nullptr) {
            run->link->Refuse("another link of this run's proxy took over");
          }

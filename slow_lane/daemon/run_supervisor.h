@@ -12,13 +12,15 @@
 //   (*supervisor)->Submit("", *config, std::move(answer));
 //
 // Event                             state          action
-// submitted, durable                INIT           starts a proxy, once GPUs
-//                                                  are free
+// submitted, durable                INIT           starts a proxy, once
+//                                                  processors and GPUs are free
 // the proxy connects                HSHK           lets it launch the worker
 // the worker's process exists       RDY
 // its first event is durable        EXEC
 // its processes are stopped         PAUSE
 // the worker ended, all is durable  TERM or FAULT  frees GPUs, ends the proxy
+//                                   or INIT        the same, and starts the
+//                                                  next attempt
 // the proxy ended                   unchanged      starts another one
 // no heartbeat for the limit        unchanged      shows it as unreachable
 // none of a worker that sent some   FAULT          ends its processes
@@ -75,7 +77,8 @@ class RunSupervisor {
   // Submits a run. An empty `run_id` gets a new one. An existing run_id with
   // the same configuration returns the same run. kAlreadyExists: it exists with
   // another configuration. kInvalidArgument: a run_id that is not valid for a
-  // folder, or more GPUs than the daemon has.
+  // folder, or more GPUs than the daemon has; with strict_resources, more
+  // processors or memory.
   void Submit(std::string run_id, RunConfig config,
               Answer<gymgui::trainer::SubmitRunResponse> answer);
   // Cancels a run; answers when no process of it is alive. OK for an ended run.

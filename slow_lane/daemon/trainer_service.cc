@@ -16,6 +16,7 @@
 #include "schema/protos/slow_lane.grpc.pb.h"
 #include "schema/protos/trainer.grpc.pb.h"
 #pragma GCC diagnostic pop
+#include "base/error.h"
 #include "program/grpc/reactor.h"
 #include "slow_lane/daemon/control_call.h"
 #include "slow_lane/daemon/proxy_call.h"
@@ -74,6 +75,20 @@ Numbers Since(Stream wanted, uint64_t since_seq) {
   }
   since[wanted] = since_seq;
   return since;
+}
+
+// Adds what the table has beyond the progress.
+absl::Status AddDetails(EventReader& reader, const RunProgress& progress,
+                        v1::RunDescription* run) {
+  TANDEM_ASSIGN_OR_RETURN(const LastReturns returns, reader.Returns(progress));
+  if (returns.count > 0) run->set_mean_return(returns.mean);
+  run->set_mean_of(returns.count);
+  run->set_return_deviation(returns.deviation);
+  TANDEM_ASSIGN_OR_RETURN(
+      const std::vector<v1::Attempt> attempts,
+      ReadAttempts(reader.database(), run->record().run_id()));
+  run->mutable_attempts()->Add(attempts.begin(), attempts.end());
+  return absl::OkStatus();
 }
 
 class TrainerService final : public trainer::TrainerService::CallbackService {
@@ -218,6 +233,9 @@ class SlowLaneService final : public v1::SlowLane::CallbackService {
     since[Stream::kEpisodes] = request->since_episode();
     since[Stream::kLifecycle] = request->since_lifecycle();
     since[Stream::kMalformed] = request->since_malformed();
+    since[Stream::kScalars] = request->has_since_scalars()
+                                  ? request->since_scalars()
+                                  : std::numeric_limits<uint64_t>::max();
     return new EventStream<v1::EventBatch>(
         {.run_id = request->run_id(),
          .since = since,
@@ -255,6 +273,11 @@ class SlowLaneService final : public v1::SlowLane::CallbackService {
                 return call->Finish(ToGrpc(progress.status()));
               }
               AddProgress(*progress, &run);
+              const absl::Status read = AddDetails(reader, *progress, &run);
+              if (!read.ok()) {
+                response->clear_runs();
+                return call->Finish(ToGrpc(read));
+              }
               run.set_starved_watchers(
                   hub->StarvedControls(run.record().run_id()));
               *response->add_runs() = std::move(run);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <ranges>
 
 #include "base/clock.h"
 #include "slow_lane/store/event_columns.h"
@@ -15,6 +16,11 @@ constexpr size_t kRowsOfBlock = 1'000;
 // each stream it would exceed a message (kMaxEventBytes).
 constexpr size_t kFullBlockBytes = size_t{4} << 20;
 constexpr size_t kUpdatesOfBlock = 256;
+
+// Whether an event costs a credit of its watcher's ControlStream.
+constexpr bool CostsCredits(Stream stream) {
+  return stream == Stream::kSteps || stream == Stream::kScalars;
+}
 
 uint64_t LastNumber(const v1::EventBatch& block, Stream stream) {
   return VisitEvents(stream, block, [](const auto& events) {
@@ -188,7 +194,9 @@ void WatchHub::Advance(Id id) {
   const Numbers last = watcher.until.value_or(run.last);
   auto block = std::make_shared<v1::EventBatch>();
   bool behind = false;
-  for (const Stream stream : kAllStreams) {
+  // Steps, of which there are most, come last: other streams do not wait for
+  // their credits.
+  for (const Stream stream : kAllStreams | std::views::reverse) {
     if (watch.since[stream] == kUnwanted) continue;
     if (watch.since[stream] >= last[stream]) continue;
     behind = true;
@@ -196,9 +204,9 @@ void WatchHub::Advance(Id id) {
     EventReader::Limits limits;
     limits.max_rows =
         std::min<uint64_t>(kRowsOfBlock, last[stream] - watch.since[stream]);
-    if (stream == Stream::kSteps) {
+    if (CostsCredits(stream)) {
       limits.max_rows =
-          std::min<uint64_t>(limits.max_rows, StepsAllowed(id, &watcher));
+          std::min<uint64_t>(limits.max_rows, EventsAllowed(id, &watcher));
       if (limits.max_rows == 0) continue;
     }
     const absl::StatusOr<size_t> rows = reader_->Read(
@@ -206,7 +214,7 @@ void WatchHub::Advance(Id id) {
     if (!rows.ok()) return End(id, rows.status());
     if (*rows == 0) continue;
     watch.since[stream] = LastNumber(*block, stream);
-    if (stream == Stream::kSteps) CountSteps(watcher, *rows);
+    if (CostsCredits(stream)) CountEvents(watcher, *rows);
     watcher.sending = true;
   }
   if (watcher.sending) return watcher.sink->Send(std::move(block));
@@ -248,7 +256,7 @@ void WatchHub::End(Id id, const absl::Status& status) {
   }
 }
 
-uint64_t WatchHub::StepsAllowed(Id id, Watcher* watcher) {
+uint64_t WatchHub::EventsAllowed(Id id, Watcher* watcher) {
   const auto found =
       controls_.find({watcher->watch.control_key, watcher->watch.run_id});
   if (found == controls_.end()) return kUnwanted;
@@ -264,7 +272,7 @@ uint64_t WatchHub::StepsAllowed(Id id, Watcher* watcher) {
   if (!control.starved) allowed -= kStarvedCredits;  // STARVED comes before
   if (control.max_rate_hz != 0) {
     const int64_t now_ns = MonotonicNanos();
-    // The maximum burst is a tenth of a second's steps, at least one.
+    // The maximum burst is a tenth of a second's events, at least one.
     const double most = std::max(1.0, control.max_rate_hz / 10.0);
     control.allowance =
         std::min(most, control.allowance +
@@ -285,12 +293,12 @@ uint64_t WatchHub::StepsAllowed(Id id, Watcher* watcher) {
   return allowed;
 }
 
-void WatchHub::CountSteps(const Watcher& watcher, uint64_t steps) {
+void WatchHub::CountEvents(const Watcher& watcher, uint64_t events) {
   const auto found =
       controls_.find({watcher.watch.control_key, watcher.watch.run_id});
   if (found == controls_.end()) return;
-  found->second.credits -= static_cast<uint32_t>(steps);
-  found->second.allowance -= static_cast<double>(steps);
+  found->second.credits -= static_cast<uint32_t>(events);
+  found->second.allowance -= static_cast<double>(events);
 }
 
 }  // namespace tandem::slow_lane

@@ -141,7 +141,7 @@ class WatchHub {
     uint32_t credits = kFirstCredits;
     bool starved = false;
     uint32_t max_rate_hz = 0;  // 0: no cap
-    double allowance = 0;      // steps that max_rate_hz allows at `counted_ns`
+    double allowance = 0;      // events that max_rate_hz allows at `counted_ns`
     int64_t counted_ns = 0;
   };
   struct Watcher {
@@ -163,10 +163,10 @@ class WatchHub {
   void AdvanceUpdates(Id id);
   void AdvanceRun(const std::string& run_id);
   void End(Id id, const absl::Status& status);
-  // Returns the number of steps that a watcher may have now. If the rate limits
-  // it, sets a timer.
-  uint64_t StepsAllowed(Id id, Watcher* watcher);
-  void CountSteps(const Watcher& watcher, uint64_t steps);
+  // Returns the number of steps or scalars that a watcher may have now. If the
+  // rate limits it, sets a timer.
+  uint64_t EventsAllowed(Id id, Watcher* watcher);
+  void CountEvents(const Watcher& watcher, uint64_t events);
 
   const std::unique_ptr<EventReader> reader_;
   std::atomic<Id> last_id_ = 0;

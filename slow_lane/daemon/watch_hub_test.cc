@@ -283,12 +283,36 @@ TEST_F(WatchHubTest, SendsLargeRowsOfTwoStreamsOneAfterTheOther) {
   });
   const WatchHub::Id id = Add(0, true, &sink_);
   const auto first = sink_.Next();
-  EXPECT_EQ(first->steps_size(), 1);
-  EXPECT_EQ(first->episodes_size(), 0);
+  EXPECT_EQ(first->steps_size(), 0);
+  EXPECT_EQ(first->episodes_size(), 1);
   hub_->Sent(id);
   const auto second = sink_.Next();
-  EXPECT_EQ(second->steps_size(), 0);
-  EXPECT_EQ(second->episodes_size(), 1);
+  EXPECT_EQ(second->steps_size(), 1);
+  EXPECT_EQ(second->episodes_size(), 0);
+}
+
+TEST_F(WatchHubTest, ScalarsCostCreditsAsStepsDo) {
+  hub_->Grant("key", "run", 0, &control_);
+  v1::EventBatch batch;
+  batch.set_run_id("run");
+  for (int i = 0; i < 150; ++i) {
+    v1::Scalars& event = *batch.add_scalars();
+    event.add_names("loss");
+    event.add_values(i);
+  }
+  Wait([&](auto done) {
+    store_->Append(
+        std::make_shared<v1::EventBatch>(batch),
+        [done = std::move(done)](const absl::StatusOr<Appended>& a) mutable {
+          done(a.status());
+        });
+  });
+  Append(500);
+  const WatchHub::Id id = Add(0, true, &sink_);
+  const auto block = sink_.Next();
+  EXPECT_EQ(block->scalars_size(), 150);
+  EXPECT_EQ(block->steps_size(), 40);
+  hub_->Remove(id);
 }
 
 TEST_F(WatchHubTest, SendsAsManyStepsAsThereAreCredits) {

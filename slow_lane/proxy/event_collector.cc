@@ -71,6 +71,10 @@ size_t EventCollector::Add(const TailLine& line, v1::EventBatch* batch) {
       position_.set_lifecycle(position_.lifecycle() + 1);
       batch->mutable_lifecycle()->rbegin()->set_seq_id(position_.lifecycle());
       break;
+    case LineKind::kScalars:
+      position_.set_scalars(position_.scalars() + 1);
+      batch->mutable_scalars()->rbegin()->set_seq_id(position_.scalars());
+      break;
     case LineKind::kText:
       position_.set_text_lines(position_.text_lines() + 1);
       break;

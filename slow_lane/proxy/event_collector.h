@@ -12,9 +12,10 @@
 //   absl::StatusOr<bool> found = collector->Collect(&batch);
 //   if (found.ok() && *found) Send(batch);
 //
-// Numbers: each stream (steps, episodes, lifecycle, malformed) has numbers from
-// 1, in the order of the output. Every step is counted; a step is sent if its
-// number less 1 is a multiple of step_stride. Other streams are never sampled.
+// Numbers: each stream (steps, episodes, lifecycle, malformed, scalars) has
+// numbers from 1, in the order of the output. Every step is counted; a step is
+// sent if its number less 1 is a multiple of step_stride. Other streams are
+// never sampled.
 
 #ifndef TANDEM_SLOW_LANE_PROXY_EVENT_COLLECTOR_H_
 #define TANDEM_SLOW_LANE_PROXY_EVENT_COLLECTOR_H_

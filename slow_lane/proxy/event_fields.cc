@@ -37,20 +37,24 @@ constexpr OtherNames kOtherNames[] = {
     {"render_payload_json", "render_payload", ""},
     {"payload_json", "payload", ""},
     {"timestamp", "ts_unix_ns", ""},
+    {"names", "scalars", ""},
 };
 // MOSAIC's workers use this name for a lifecycle event's time.
 constexpr OtherNames kLifecycleTime = {"timestamp", "ts_unix_ns", "timestamp"};
 
 constexpr absl::string_view kRequired[] = {
-    "episode_index", "step_index", "reward", "total_reward", "steps", "event"};
-// Not in a line: the daemon knows the run, and numbers the events.
-constexpr absl::string_view kNotPrinted[] = {"run_id", "seq_id"};
+    "episode_index", "step_index", "reward", "total_reward",
+    "steps",         "event",      "step",   "names"};
+// Not in a line: the daemon knows the run, and numbers the events; values come
+// with their names.
+constexpr absl::string_view kNotPrinted[] = {"run_id", "seq_id", "values"};
 // Of no field: they decide how the line is read.
 constexpr absl::string_view kMoreNames[] = {
     "event_type", "type", "schema_version", "metadata_json", "metadata"};
 
 LineRule::Kind KindOf(const FieldDescriptor& field) {
   using Kind = LineRule::Kind;
+  if (field.is_repeated()) return Kind::kNumbers;
   switch (field.cpp_type()) {
     case FieldDescriptor::CPPTYPE_UINT32:
       return Kind::kU32;
@@ -146,7 +150,7 @@ LineRules::LineRules() : names_(std::begin(kMoreNames), std::end(kMoreNames)) {
   const std::initializer_list<const Descriptor*> events = {
       gymgui::trainer::RunStep::descriptor(),
       gymgui::trainer::RunEpisode::descriptor(),
-      v1::LifecycleEvent::descriptor()};
+      v1::LifecycleEvent::descriptor(), v1::Scalars::descriptor()};
   const auto for_each_field = [&](const auto& visit) {
     for (const Descriptor* const event : events) {
       for (int i = 0; i < event->field_count(); ++i) {

@@ -38,7 +38,17 @@ std::string DescribeJsonFault(absl::string_view line,
 
 // The source of one field of a message.
 struct LineRule {
-  enum class Kind { kU32, kU64, kReward, kFlag, kText, kJson, kObject, kTime };
+  enum class Kind {
+    kU32,
+    kU64,
+    kReward,
+    kFlag,
+    kText,
+    kJson,
+    kObject,
+    kTime,
+    kNumbers
+  };
 
   const google::protobuf::FieldDescriptor* to;
   Kind kind;

@@ -2,8 +2,10 @@
 
 #include <simdjson.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdlib>
+#include <iterator>
 #include <limits>
 #include <new>
 #include <optional>
@@ -40,6 +42,15 @@ constexpr uint64_t kMaxUnixNs = 9'999'999'999'999'999'999u;
 constexpr size_t kMaxUnixNsDigits = 19;
 constexpr double kMaxUnixSeconds = 9'999'999'999.0;
 constexpr uint64_t kNsPerSecond = 1'000'000'000;
+constexpr size_t kMostNameCharacters = 200;  // of a scalar
+
+// The values of event_type and type.
+constexpr std::pair<absl::string_view, LineKind> kKindWords[] = {
+    {"step", LineKind::kStep},
+    {"episode", LineKind::kEpisode},
+    {"scalars", LineKind::kScalars}};
+constexpr char kNumberExpected[] =
+    "a number or \"NaN\", \"Infinity\" or \"-Infinity\"";
 
 // As in JSON Schema, 3.0 is an integer, too.
 std::optional<uint64_t> U64Of(const simdjson::dom::element& value) {
@@ -81,6 +92,23 @@ std::optional<absl::string_view> TextOf(const simdjson::dom::element& value) {
   return absl::string_view(text.data(), text.size());
 }
 
+// `text` is valid UTF-8.
+size_t CharactersOf(absl::string_view text) {
+  return static_cast<size_t>(std::ranges::count_if(
+      text, [](char byte) { return (byte & 0xC0) != 0x80; }));
+}
+
+// Takes the texts of the numbers that JSON lacks, too.
+std::optional<double> NumberOf(const simdjson::dom::element& value) {
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  if (value.is_number()) return value.get_double().value_unsafe();
+  const absl::string_view text = TextOf(value).value_or("");
+  if (text == "NaN") return std::numeric_limits<double>::quiet_NaN();
+  if (text == "Infinity") return kInfinity;
+  if (text == "-Infinity") return -kInfinity;
+  return std::nullopt;
+}
+
 // Reads a line's fields into a message by LineRules, and checks them against
 // version 1 of schema/telemetry. Sets the reason if the line is malformed. Call
 // order, for one line: ReadKind, then once Read with a message of that kind.
@@ -99,23 +127,27 @@ class MessageReader {
       const FieldValue* const found = fields_.Find(name);
       if (found == nullptr) continue;
       const absl::string_view word = TextOf(found->value).value_or("");
-      const bool is_step = absl::EqualsIgnoreCase(word, "step");
-      if (!is_step && !absl::EqualsIgnoreCase(word, "episode")) {
-        Fail(name, "\"step\" or \"episode\"");
+      const auto* const named =
+          std::ranges::find_if(kKindWords, [word](const auto& each) {
+            return absl::EqualsIgnoreCase(word, each.first);
+          });
+      if (named == std::end(kKindWords)) {
+        Fail(name, "\"step\", \"episode\" or \"scalars\"");
         return LineKind::kMalformed;
       }
-      const LineKind named = is_step ? LineKind::kStep : LineKind::kEpisode;
-      if (kind.value_or(named) != named) {
+      if (kind.value_or(named->second) != named->second) {
         Fail(name, "the same kind as in event_type");
         return LineKind::kMalformed;
       }
-      kind = named;
+      kind = named->second;
     }
     if (!kind.has_value() && fields_.Find(kNames.event) != nullptr) {
       kind = LineKind::kLifecycle;
     }
     if (!kind.has_value()) {
-      FailMissing("event_type (\"step\" or \"episode\") or event (a name)");
+      FailMissing(
+          "event_type (\"step\", \"episode\" or \"scalars\") or event (a "
+          "name)");
       return LineKind::kMalformed;
     }
     const FieldValue* const version = fields_.Find(kNames.schema_version);
@@ -210,6 +242,8 @@ class MessageReader {
       case LineRule::Kind::kTime:
         return name == kNames.timestamp ? ReadSeconds(name, found, to, message)
                                         : ReadUnixNs(name, found, to, message);
+      case LineRule::Kind::kNumbers:
+        return ReadNumbers(name, found, static_cast<v1::Scalars*>(message));
     }
     std::abort();
   }
@@ -251,20 +285,34 @@ class MessageReader {
 
   bool ReadReward(size_t name, const FieldValue& found,
                   const FieldDescriptor* to, Message* message) {
-    std::optional<double> value;
-    if (const std::optional<absl::string_view> text = TextOf(found.value)) {
-      constexpr double kInfinity = std::numeric_limits<double>::infinity();
-      if (*text == "NaN") value = std::numeric_limits<double>::quiet_NaN();
-      if (*text == "Infinity") value = kInfinity;
-      if (*text == "-Infinity") value = -kInfinity;
-    } else if (found.value.is_number()) {
-      value = found.value.get_double().value_unsafe();
-    }
-    if (!value.has_value()) {
-      return Fail(name, "a number or \"NaN\", \"Infinity\" or \"-Infinity\"");
-    }
+    const std::optional<double> value = NumberOf(found.value);
+    if (!value.has_value()) return Fail(name, kNumberExpected);
     if (message != nullptr) {
       message->GetReflection()->SetDouble(message, to, *value);
+    }
+    return true;
+  }
+
+  // The field has one name, so `scalars` exists.
+  bool ReadNumbers(size_t name, const FieldValue& found, v1::Scalars* scalars) {
+    simdjson::dom::object numbers;
+    if (found.value.get(numbers) != simdjson::SUCCESS || numbers.size() == 0) {
+      return Fail(name, "an object with a number for each name");
+    }
+    for (const simdjson::dom::key_value_pair pair : numbers) {
+      const absl::string_view key(pair.key.data(), pair.key.size());
+      if (key.empty() || CharactersOf(key) > kMostNameCharacters) {
+        return Fail(
+            name,
+            absl::StrCat("names of 1 to ", kMostNameCharacters, " characters"),
+            key);
+      }
+      const std::optional<double> value = NumberOf(pair.value);
+      if (!value.has_value()) {
+        return Fail(name, absl::StrCat(kNumberExpected, " of each name"));
+      }
+      scalars->add_names(key.data(), key.size());
+      scalars->add_values(*value);
     }
     return true;
   }
@@ -432,6 +480,8 @@ LineKind EventLineParser::ParseEvent(absl::string_view line,
       return add_to(batch->mutable_episodes());
     case LineKind::kLifecycle:
       return add_to(batch->mutable_lifecycle());
+    case LineKind::kScalars:
+      return add_to(batch->mutable_scalars());
     case LineKind::kText:
     case LineKind::kMalformed:
       return kind;

@@ -18,6 +18,7 @@
 //   none, or not '{'            anything                             kText
 //   '{'                         "event_type" or "type": "step"       kStep
 //   '{'                         "event_type" or "type": "episode"    kEpisode
+//   '{'                         "event_type" or "type": "scalars"    kScalars
 //   '{'                         no such; "event": a name             kLifecycle
 //   '{'                         anything else                        kMalformed
 //
@@ -26,9 +27,9 @@
 //   * has no known field twice in one object (other readers accept either),
 //   * has integers within -2^63 .. 2^64 - 1, other numbers within a double,
 //   * has no NaN and no Infinity, which JSON lacks, but which Python's json
-//     prints by default. A reward may be the text "NaN", "Infinity" or
-//     "-Infinity", as in protobuf's JSON. The values inside an observation are
-//     unrestricted.
+//     prints by default. A reward or scalar may be the text "NaN", "Infinity"
+//     or "-Infinity", as in protobuf's JSON. The values inside an observation
+//     are unrestricted.
 
 #ifndef TANDEM_SLOW_LANE_PROXY_EVENT_LINE_H_
 #define TANDEM_SLOW_LANE_PROXY_EVENT_LINE_H_
@@ -42,7 +43,14 @@
 
 namespace tandem::slow_lane {
 
-enum class LineKind { kStep, kEpisode, kLifecycle, kText, kMalformed };
+enum class LineKind {
+  kStep,
+  kEpisode,
+  kLifecycle,
+  kScalars,
+  kText,
+  kMalformed
+};
 
 // Whether a line with this beginning should be an event.
 bool IsMeantAsEvent(absl::string_view line);

@@ -33,6 +33,7 @@ constexpr absl::string_view kBeginnings[] = {
     R"("event_type":"step","episode":1,"step_index":2,"reward":3.5)",
     R"("type":"EPISODE","episode_index":1,"total_reward":-1,"steps":2)",
     R"("event":"run_started")",
+    R"("type":"scalars","step":1,"scalars":{"a":1})",
     R"("type":"step")",
     "",
 };
@@ -85,6 +86,7 @@ constexpr absl::string_view kValues[] = {
     R"({"episode_index":3})",
     R"({"episode_index":-3})",
     R"({"episode_index":null,"episode_index":3})",
+    R"({"a":1,"b":"NaN","a":-2e3})",
     R"({ "a" : [ "b\\\"" , [ ] ] })",
     "[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[1"
     "]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]",
@@ -128,6 +130,7 @@ void CheckLine(const std::string& line, EventLineParser* parser) {
   Require(batch.episodes_size() == (kind == LineKind::kEpisode), "episodes");
   Require(batch.lifecycle_size() == (kind == LineKind::kLifecycle),
           "lifecycle events");
+  Require(batch.scalars_size() == (kind == LineKind::kScalars), "scalars");
   const std::string& reason = parser->reason();
   Require(reason.empty() == (kind != LineKind::kMalformed), "the reason");
   Require(reason.size() <= 400, "a long reason");

@@ -16,7 +16,7 @@ import pytest
 _CHECK_EVENTS = Path("slow_lane/proxy/check_events")
 _SAMPLES = Path("slow_lane/proxy/event_samples.txt")
 _FUZZ_CORPUS = Path("slow_lane/proxy/event_line_corpus")
-_KINDS = ("step", "episode", "lifecycle")
+_KINDS = ("step", "episode", "lifecycle", "scalars")
 _SCHEMAS: dict[str, dict[str, Any]] = {
     kind: json.loads(Path(f"schema/telemetry/{kind}.v1.schema.json").read_text("utf-8")) for kind in _KINDS
 }
@@ -28,6 +28,7 @@ _VALID: dict[str, dict[str, Any]] = {
     "step": {"event_type": "step", "episode": 1, "step_index": 2, "reward": 3.5},
     "episode": {"type": "EPISODE", "episode_index": 1, "total_reward": 3.5, "steps": 2},
     "lifecycle": {"event": "run_started"},
+    "scalars": {"type": "scalars", "step": 1, "scalars": {"loss": 0.5}},
 }
 
 # Values of every kind, as JSON, with the values on both sides of each field's limits.
@@ -46,6 +47,8 @@ _VALUES = (
     *('{"episode_index":3,"episode_index":3}', '{"a":{"episode_index":-3}}', '{"episode_index":3.0}'),
     *('"{}"', '"{"', '"[]"', '"3"', '"null"', '" {} "', '"{} x"', '"{\\"episode_index\\":3}"'),
     *('"{\\"episode_index\\":-3}"', '"{\\"episode_index\\":3,\\"episode_index\\":3}"', '"{\\"a\\":NaN}"'),
+    *('{"a":"NaN","b":-1e308}', '{"a":null}', '{"a":true}', '{"":1}', '{"a":[1]}', '{"a":"nan"}', '{"a":1,"b":"1"}'),
+    *('{"' + "é" * 200 + '":1}', '{"' + "é" * 201 + '":1}', '"scalars"', '"sCALARS"'),
     *('"{\\"episode_index\\":null}"', '"{\\"a\\":1e309}"', "[" * 64 + "]" * 64, "[" * 65 + "]" * 65),
     *('{"a":' * 63 + "1" + "}" * 63, '{"a":' * 64 + "1" + "}" * 64, "1 ", " 1", "\t1\r", "\x0b1", "\u00a01", "1/**/"),
     *('"' + '{\\"a\\":' * n + "1" + "}" * n + '"' for n in (64, 65)),
@@ -131,7 +134,7 @@ def verdict(line: bytes) -> str:
       line: The line without its newline.
 
     Returns:
-      "step", "episode", "lifecycle", "text" or "malformed".
+      One of _KINDS, "text" or "malformed".
     """
     if not line.lstrip(b" \t\r").startswith(b"{"):
         return "text"

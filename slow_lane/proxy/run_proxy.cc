@@ -30,6 +30,7 @@
 #include "slow_lane/proxy/daemon_link.h"
 #include "slow_lane/proxy/event_collector.h"
 #include "slow_lane/proxy/frame_sender.h"
+#include "slow_lane/proxy/output_pace.h"
 #include "slow_lane/proxy/remote_run.h"
 #include "slow_lane/runs/limits.h"
 #include "slow_lane/runs/process_tree.h"
@@ -46,14 +47,9 @@ namespace {
 // maximum is kLinkWindow, enough for full commits in the daemon.
 constexpr size_t kWindowOfSmall = 2;
 constexpr size_t kSmallBytes = EventCollector::kBatchBytes / 2;
-// The pause between two reads of the worker's output: shortest while it grows,
-// longest while it does not.
-constexpr int kShortestPollMs = 20;
-constexpr int kLongestPollMs = 160;
 constexpr int kReconnectMs = 200;
 // After a read error the proxy tries again: without limit while the worker
 // lives, and this number of times after its end.
-constexpr int kRetryMs = 1'000;
 constexpr int kTriesAfterTheEnd = 5;
 constexpr int64_t kNsPerMs = 1'000'000;
 // The proxy exits after this time without a worker and without a daemon. The
@@ -147,10 +143,11 @@ class Proxy {
     unacknowledged_.clear();
     sent_start_ = sent_end_ = delivered_all_ = false;
     sent_problem_ = tail_problem_.empty();
-    next_read_ns_ = 0;
+    pace_.ReadAtOnce();
     v1::Hello hello;
     hello.set_run_id(options_.run_id);
     hello.set_token(plan_.token);
+    hello.set_attempt(plan_.attempt);
     if (const absl::StatusOr<ProcessIdentity> self = IdentityOf(getpid());
         self.ok()) {
       *hello.mutable_proxy() = ToProto(*self);
@@ -215,6 +212,7 @@ class Proxy {
     const UniqueFd made(
         open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600));
     if (!made.valid()) return MakeSystemError("open", path, errno);
+    pace_.Watch(path);
     TANDEM_ASSIGN_OR_RETURN(
         EventCollector collector,
         EventCollector::Open(path, *welcome_, config_.step_stride));
@@ -237,8 +235,7 @@ class Proxy {
     }
     // Keeps the pause also after an acknowledgment: otherwise 100 proxies would
     // send smaller and smaller batches.
-    if ((!exit_.has_value() || !tail_problem_.empty()) &&
-        MonotonicNanos() < next_read_ns_) {
+    if ((!exit_.has_value() || !tail_problem_.empty()) && !pace_.IsDue()) {
       return;
     }
     absl::Status problem;
@@ -269,10 +266,7 @@ class Proxy {
       }
     }
     NoteTail(problem);
-    poll_ms_ = grew ? kShortestPollMs : std::min(poll_ms_ * 2, kLongestPollMs);
-    const int pause_ms = problem.ok() ? poll_ms_ : kRetryMs;
-    next_read_ns_ =
-        more && problem.ok() ? 0 : MonotonicNanos() + pause_ms * kNsPerMs;
+    problem.ok() ? pace_.NoteRead(grew, more) : pace_.NoteError();
   }
 
   // Notes the result of a read, and whether the proxy tries again.
@@ -391,7 +385,7 @@ class Proxy {
       const absl::StatusOr<std::optional<WorkerExit>> written =
           folder_.ReadExit();
       if (written.ok() && written->has_value()) return **written;
-      poll(nullptr, 0, kShortestPollMs);
+      poll(nullptr, 0, OutputPace::kShortestMs);
     } while (!deadline.PassedAt(MonotonicNanos()));
     return {.how = WorkerExit::How::kUnknown,
             .number = 0,
@@ -404,14 +398,19 @@ class Proxy {
                     {.fd = worker_.has_value() ? worker_->pidfd.get() : -1,
                      .events = POLLIN,
                      .revents = 0},
-                    {.fd = stop_, .events = POLLIN, .revents = 0}};
-    int wait_ms = link_.connected() ? poll_ms_ : kReconnectMs;
-    const int64_t until_read_ns = next_read_ns_ - MonotonicNanos();
-    if (until_read_ns > 0) {
-      wait_ms = static_cast<int>(std::min<int64_t>(
-          wait_ms, (until_read_ns + kNsPerMs - 1) / kNsPerMs));
+                    {.fd = stop_, .events = POLLIN, .revents = 0},
+                    {.fd = link_.connected() ? pace_.wake_fd() : -1,
+                     .events = POLLIN,
+                     .revents = 0}};
+    int wait_ms = link_.connected() ? pace_.pause_ms() : kReconnectMs;
+    for (const int64_t next_ns : {pace_.next_ns(), next_beat_ns_}) {
+      const int64_t until_ns = next_ns - MonotonicNanos();
+      if (until_ns <= 0) continue;
+      wait_ms = static_cast<int>(
+          std::min<int64_t>(wait_ms, (until_ns + kNsPerMs - 1) / kNsPerMs));
     }
     poll(fds, std::size(fds), wait_ms);
+    if (fds[3].revents != 0) pace_.Wake();
     if (worker_.has_value()) ReapOrphans(worker_->identity.pid);
     if (fds[2].revents != 0) Stop();
     if (fds[1].revents != 0) WorkerHasEnded(std::nullopt);
@@ -447,8 +446,7 @@ class Proxy {
   bool recorded_ = false;
   bool stopping_ = false;
   std::optional<std::string> refused_;
-  int poll_ms_ = kShortestPollMs;
-  int64_t next_read_ns_ = 0;
+  OutputPace pace_;
 };
 
 absl::Status RunRemoteProxy(const ProxyOptions& options) {

@@ -20,7 +20,8 @@ std::map<std::string, std::string> OwnVariables() {
     if (equals == absl::string_view::npos) continue;
     environment.emplace(text.substr(0, equals), text.substr(equals + 1));
   }
-  // A daemon that is itself part of a run has that run's token.
+  // A daemon that is itself part of a run has that run's variables.
+  environment.erase("TANDEM_RESUME");
   environment.erase(kRunTokenVariable);
   environment.erase(kRemoteTokenVariable);
   return environment;
@@ -62,11 +63,15 @@ LaunchPlan MakeLaunchPlan(const RunConfig& config, const RunFolder& folder,
   }
   environment["TANDEM_KEEP_CHECKPOINTS"] =
       absl::StrCat(config.keep_checkpoints ? 1 : 0);
+  environment["TANDEM_CHECKPOINT_DIR"] = folder.checkpoints_path();
+  environment["TANDEM_ATTEMPT"] = absl::StrCat(place.attempt);
+  if (place.attempt > 1) environment["TANDEM_RESUME"] = std::string("1");
   if (place.gpus.has_value()) environment["CUDA_VISIBLE_DEVICES"] = *place.gpus;
   plan.environment = Entries(environment);
   plan.working_directory =
       config.working_directory.value_or(place.working_directory);
   plan.token = place.token;
+  plan.attempt = place.attempt;
   return plan;
 }
 

@@ -12,6 +12,7 @@
 #ifndef TANDEM_SLOW_LANE_RUNS_LAUNCH_PLAN_H_
 #define TANDEM_SLOW_LANE_RUNS_LAUNCH_PLAN_H_
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -31,6 +32,7 @@ struct LaunchPlace {
   std::string token;
   std::string working_directory;    // unless the configuration has one
   std::optional<std::string> gpus;  // CUDA_VISIBLE_DEVICES; nullopt: unchanged
+  uint32_t attempt = 1;
 };
 
 // Returns this process's environment, "NAME=value", without the tokens of runs.

@@ -19,6 +19,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -37,6 +38,8 @@ struct RunConfig {
   uint64_t cpus = 1;
   uint64_t memory_mb = 256;
   bool enforce_resources = false;  // whether the two are limits
+  bool reserve_memory = false;     // whether memory_mb is reserved, as cpus is
+  int32_t priority = 0;            // in the queue; higher ones start first
   uint32_t gpus_requested = 0;
   bool gpus_mandatory = false;
   bool persist_logs = true;
@@ -51,6 +54,13 @@ struct RunConfig {
   std::optional<uint64_t> fault_after_secs;
   std::map<std::string, std::string> fast_lane;  // variables of the worker
   std::optional<std::string> worker_id;
+  // For people: of a sweep, and in comparisons. Texts, or JSON of other values.
+  std::map<std::string, std::string> parameters;
+  std::string sweep;
+  // Restarts of the worker, at most restart_max, after these causes of its end:
+  // RunOutcome::cause.
+  uint64_t restart_max = 0;
+  std::set<std::string> restart_on;
   bool on_ray = false;  // the worker is a job of Ray, by metadata.tandem.ray
 
   std::string canonical_json;  // parses to the same config, byte for byte

@@ -163,18 +163,26 @@ absl::Status RunFolder::Create() const {
 }
 
 absl::Status RunFolder::SetAside() const {
-  const std::filesystem::path path(path_);
-  const std::string runs = path.parent_path().string();
-  const std::string name = path.filename().string();
+  return MoveAside(path_, std::filesystem::path(path_).filename().string());
+}
+
+absl::Status RunFolder::SetCheckpointsAside() const {
+  const std::string name = std::filesystem::path(path_).filename().string();
+  return MoveAside(checkpoints_path(), absl::StrCat(name, ".checkpoints"));
+}
+
+absl::Status RunFolder::MoveAside(const std::string& path,
+                                  const std::string& name) const {
+  const std::string runs = std::filesystem::path(path_).parent_path().string();
   for (int number = 1;; ++number) {
     const std::string aside =
         absl::StrCat(runs, "/", kAsidePrefix, name, "-", number);
-    if (rename(path_.c_str(), aside.c_str()) == 0 || errno == ENOENT) {
+    if (rename(path.c_str(), aside.c_str()) == 0 || errno == ENOENT) {
       return absl::OkStatus();
     }
     // An earlier folder of that name is not removed yet.
     if (errno == EEXIST || errno == ENOTEMPTY) continue;
-    return MakeSystemError("rename", path_, errno);
+    return MakeSystemError("rename", path, errno);
   }
 }
 
@@ -186,7 +194,10 @@ absl::Status RunFolder::WriteLaunchPlan(const LaunchPlan& plan) const {
   const json object = {{"argv", FromList(plan.argv)},
                        {"environment", FromList(plan.environment)},
                        {"working_directory", FromBytes(plan.working_directory)},
-                       {"token", plan.token}};
+                       {"token", plan.token},
+                       {"attempt", plan.attempt}};
+  const absl::Status made = MakeFolder(checkpoints_path());
+  if (!made.ok() && !absl::IsAlreadyExists(made)) return made;
   return WriteDurably(launch_path(), object.dump(1) + "\n");
 }
 
@@ -204,6 +215,7 @@ absl::StatusOr<LaunchPlan> RunFolder::ReadLaunchPlan() const {
         .environment = ToList(object.at("environment")),
         .working_directory = ToBytes(object.at("working_directory")),
         .token = object.at("token").get<std::string>(),
+        .attempt = object.value("attempt", uint32_t{1}),  // an older daemon's
     };
   } catch (const std::exception& error) {
     return NoRecord(launch_path(), "what the daemon wrote", error.what());
@@ -252,6 +264,16 @@ absl::StatusOr<std::optional<WorkerExit>> RunFolder::ReadExit() const {
     return std::optional<WorkerExit>(std::move(exit));
   }
   return NoRecord(exit_path(), "how a worker ended", *text);
+}
+
+absl::Status RunFolder::SetRecordsAside(uint32_t attempt) const {
+  for (const std::string& record : {worker_path(), exit_path()}) {
+    const std::string aside = absl::StrCat(record, ".", attempt);
+    if (rename(record.c_str(), aside.c_str()) != 0 && errno != ENOENT) {
+      return MakeSystemError("rename", record, errno);
+    }
+  }
+  return SyncFolder(path_);
 }
 
 std::string RunFolder::LastOfStderr() const {

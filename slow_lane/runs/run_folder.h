@@ -43,6 +43,7 @@ struct LaunchPlan {
   std::string working_directory;
   // The run token; the launch adds it to the environment.
   std::string token;
+  uint32_t attempt = 1;  // of the run
 
   friend bool operator==(const LaunchPlan&, const LaunchPlan&) = default;
 };
@@ -90,6 +91,7 @@ class RunFolder {
   std::string proxy_lock_path() const { return File("proxy.lock"); }
   std::string worker_path() const { return File("worker"); }
   std::string exit_path() const { return File("exit"); }
+  std::string checkpoints_path() const { return File("checkpoints"); }
 
   // Makes the folder, and its parent folder, with access for the user only
   // (0700). kAlreadyExists: it exists.
@@ -99,9 +101,12 @@ class RunFolder {
   // remove; OK if there is none. Does not wait for the disk: a power cut may
   // undo it.
   absl::Status SetAside() const;
+  // The same, of the folder of checkpoints alone.
+  absl::Status SetCheckpointsAside() const;
 
   absl::Status WriteConfig(absl::string_view canonical_json) const;
 
+  // Makes the folder of checkpoints, too, which all attempts share.
   absl::Status WriteLaunchPlan(const LaunchPlan& plan) const;
   // kNotFound: there is no plan. kDataLoss: the content is not of
   // WriteLaunchPlan.
@@ -118,6 +123,11 @@ class RunFolder {
   // WriteExit.
   absl::StatusOr<std::optional<WorkerExit>> ReadExit() const;
 
+  // Renames the records of an attempt's worker and exit, so that the next
+  // attempt can be launched. A second call completes an interrupted one. No
+  // process may hold the ProxyLock.
+  absl::Status SetRecordsAside(uint32_t attempt) const;
+
   // Returns the end of the worker's stderr, at most some 2000 bytes, printable;
   // empty if there is none.
   std::string LastOfStderr() const;
@@ -128,6 +138,8 @@ class RunFolder {
 
  private:
   std::string File(absl::string_view name) const;
+  absl::Status MoveAside(const std::string& path,
+                         const std::string& name) const;
 
   std::string path_;
 };

@@ -11,6 +11,8 @@ using enum gymgui::trainer::RunStatus;
 
 constexpr uint32_t Set(RunState state) { return 1u << state; }
 constexpr uint32_t kEnds = Set(RUN_STATUS_TERM) | Set(RUN_STATUS_FAULT);
+// INIT: the next attempt.
+constexpr uint32_t kEndsOrRestarts = kEnds | Set(RUN_STATUS_INIT);
 
 struct Row {
   absl::string_view name;
@@ -21,10 +23,10 @@ struct Row {
 constexpr std::array<Row, 8> kTable = {{
     {"UNSPECIFIED", 0},
     {"INITIALIZED", Set(RUN_STATUS_HSHK) | kEnds},
-    {"HANDSHAKE", Set(RUN_STATUS_RDY) | kEnds},
-    {"READY", Set(RUN_STATUS_EXEC) | kEnds},
-    {"EXECUTING", Set(RUN_STATUS_PAUSE) | kEnds},
-    {"PAUSED", Set(RUN_STATUS_EXEC) | kEnds},
+    {"HANDSHAKE", Set(RUN_STATUS_RDY) | kEndsOrRestarts},
+    {"READY", Set(RUN_STATUS_EXEC) | kEndsOrRestarts},
+    {"EXECUTING", Set(RUN_STATUS_PAUSE) | kEndsOrRestarts},
+    {"PAUSED", Set(RUN_STATUS_EXEC) | kEndsOrRestarts},
     {"FAULTED", 0},
     {"TERMINATED", 0},
 }};

@@ -106,5 +106,58 @@ TEST(WorkerLaunch, ExecutesOnceWhereverItsLauncherIsKilled) {
               found_running);
 }
 
+// The launcher does what a daemon and its proxy do for each attempt: it sets
+// the last one's records aside, unless the attempt is launched, and launches.
+TEST(WorkerLaunch, ExecutesEachAttemptOnceWhereverItsLauncherIsKilled) {
+  ASSERT_TRUE(BecomeSubreaper().ok());
+  const TestFolder data;
+  const RunFolder folder = RunFolder::At(data.path(), "attempts");
+  ASSERT_TRUE(folder.Create().ok());
+  const std::string said = data.File("said");
+  const LaunchPlan plan = {.argv = {HostileWorker(), "once", said},
+                           .environment = {},
+                           .working_directory = "",
+                           .token = absl::StrCat("token-", data.path())};
+  int64_t launch_ns = 0;
+  int kills = 0;
+  std::mt19937_64 random(1);
+  for (uint32_t attempt = 1; attempt <= static_cast<uint32_t>(Seeds());
+       ++attempt) {
+    const std::string last =
+        absl::StrCat(folder.worker_path(), ".", attempt - 1);
+    // The table, which says whether an attempt is dispatched, is this variable.
+    bool dispatched = false;
+    for (bool launched = false; !launched;) {
+      const int64_t begin_ns = MonotonicNanos();
+      const pid_t launcher = fork();
+      if (launcher == 0) {
+        if (!dispatched && attempt > 1 &&
+            !folder.SetRecordsAside(attempt - 1).ok()) {
+          _exit(1);
+        }
+        const auto worker = LaunchWorker(folder, plan);
+        _exit(worker.ok() || absl::IsAlreadyExists(worker.status()) ? 0 : 1);
+      }
+      if (attempt > 1) {
+        const Deadline kill_at = Deadline::At(
+            begin_ns + static_cast<int64_t>(
+                           random() % static_cast<uint64_t>(launch_ns * 2)));
+        while (!kill_at.PassedAt(MonotonicNanos())) {
+        }
+        kill(launcher, SIGKILL);
+        ++kills;
+      }
+      ASSERT_EQ(waitpid(launcher, nullptr, 0), launcher);
+      if (attempt == 1) launch_ns = MonotonicNanos() - begin_ns;
+      WaitForAllChildren();
+      const bool is_aside = attempt == 1 || access(last.c_str(), F_OK) == 0;
+      dispatched = is_aside && folder.ReadWorker()->has_value();
+      launched = dispatched;
+    }
+    ASSERT_EQ(ReadLines(said).size(), attempt);
+  }
+  std::printf("%d kills\n", kills);
+}
+
 }  // namespace
 }  // namespace tandem::slow_lane

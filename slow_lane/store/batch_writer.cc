@@ -4,6 +4,8 @@
 #include <array>
 #include <cstddef>
 #include <functional>
+#include <optional>
+#include <type_traits>
 
 #include "absl/strings/str_cat.h"
 #include "base/error.h"
@@ -28,17 +30,18 @@ const std::string& WorkerOf(const Event& event, const std::string& of_batch) {
   return of_batch;
 }
 
-std::array<uint64_t, 6> ValuesOf(const v1::Position& position) {
+std::array<uint64_t, 7> ValuesOf(const v1::Position& position) {
   return {position.offset(),    position.steps(),     position.episodes(),
-          position.lifecycle(), position.malformed(), position.text_lines()};
+          position.lifecycle(), position.malformed(), position.text_lines(),
+          position.scalars()};
 }
 
 std::string Shown(const v1::Position& position) {
-  return absl::StrCat("{offset ", position.offset(), ", steps ",
-                      position.steps(), ", episodes ", position.episodes(),
-                      ", lifecycle ", position.lifecycle(), ", malformed ",
-                      position.malformed(), ", text lines ",
-                      position.text_lines(), "}");
+  return absl::StrCat(
+      "{offset ", position.offset(), ", steps ", position.steps(),
+      ", episodes ", position.episodes(), ", lifecycle ", position.lifecycle(),
+      ", malformed ", position.malformed(), ", text lines ",
+      position.text_lines(), ", scalars ", position.scalars(), "}");
 }
 
 Numbers NumbersOf(const v1::Position& position) {
@@ -47,8 +50,15 @@ Numbers NumbersOf(const v1::Position& position) {
   numbers[Stream::kEpisodes] = position.episodes();
   numbers[Stream::kLifecycle] = position.lifecycle();
   numbers[Stream::kMalformed] = position.malformed();
+  numbers[Stream::kScalars] = position.scalars();
   return numbers;
 }
+
+// Parameters as of EventColumns::insert: 1 run, 2 seq_id, 4 worker_id. A name
+// that an event has twice keeps the later number, as JSON's readers do.
+constexpr char kInsertScalar[] =
+    "INSERT OR REPLACE INTO scalar_rows (run, seq_id, step, worker_id, "
+    "timestamp_ns, name_id, value) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)";
 
 absl::Status CheckPositions(const v1::EventBatch& batch,
                             const v1::Position& stored) {
@@ -84,7 +94,8 @@ absl::StatusOr<BatchWriter::Run*> BatchWriter::Find(const std::string& run_id) {
   return &(runs_[run_id] = {.run = run,
                             .last = progress.last,
                             .position = progress.position,
-                            .sources = {}});
+                            .sources = {},
+                            .names = {}});
 }
 
 absl::StatusOr<Numbers*> BatchWriter::FindSource(Run* run,
@@ -93,8 +104,8 @@ absl::StatusOr<Numbers*> BatchWriter::FindSource(Run* run,
   if (found != run->sources.end()) return &found->second;
   Numbers numbers;
   TANDEM_RETURN_IF_ERROR(database_->ForEachRow(
-      "SELECT steps, episodes, lifecycle, malformed FROM sources WHERE run = ? "
-      "AND worker_id = ?",
+      "SELECT steps, episodes, lifecycle, malformed, scalars FROM sources "
+      "WHERE run = ? AND worker_id = ?",
       [&numbers](const Statement& row) {
         numbers = ReadNumbers(row);
         return true;
@@ -110,12 +121,14 @@ absl::Status BatchWriter::WriteEvents(
     const std::string& worker_id, Run* run, Numbers* source,
     Appended* appended) {
   if (events.empty()) return absl::OkStatus();
-  const EventColumns& columns = EventColumns::Of<Event>();
-  TANDEM_ASSIGN_OR_RETURN(Statement* const insert,
-                          database_->Cached(columns.insert()));
+  constexpr bool kIsScalars = std::is_same_v<Event, v1::Scalars>;
+  absl::string_view sql = kInsertScalar;
+  if constexpr (!kIsScalars) sql = EventColumns::Of<Event>().insert();
+  TANDEM_ASSIGN_OR_RETURN(Statement* const insert, database_->Cached(sql));
   uint64_t seq_id = run->last[stream];
   uint64_t last_number = (*source)[stream];
   uint64_t duplicate = 0;
+  uint64_t dropped = 0;
   insert->Bind(1, run->run);
   for (const Event& event : events) {
     const uint64_t number = event.seq_id();
@@ -126,17 +139,79 @@ absl::Status BatchWriter::WriteEvents(
       }
       last_number = number;
     }
-    insert->Bind(2, ++seq_id);
-    insert->Bind(3, number);
+    insert->Bind(2, seq_id + 1);
     insert->BindTextOrNull(4, WorkerOf(event, worker_id));
-    columns.Bind(event, insert);
-    TANDEM_RETURN_IF_ERROR(insert->Run());
+    bool is_stored = true;
+    if constexpr (kIsScalars) {
+      TANDEM_ASSIGN_OR_RETURN(is_stored,
+                              WriteNumbers(event, run, insert, &dropped));
+    } else {
+      insert->Bind(3, number);
+      EventColumns::Of<Event>().Bind(event, insert);
+      TANDEM_RETURN_IF_ERROR(insert->Run());
+    }
+    if (is_stored) ++seq_id;
+  }
+  if (dropped > 0) {
+    TANDEM_RETURN_IF_ERROR(database_->Run(
+        "UPDATE runs SET dropped_scalars = dropped_scalars + ?2 WHERE run = ?1",
+        run->run, dropped));
   }
   appended->added[stream] = seq_id - run->last[stream];
   appended->duplicate[stream] = duplicate;
   run->last[stream] = seq_id;
   (*source)[stream] = last_number;
   return absl::OkStatus();
+}
+
+absl::StatusOr<bool> BatchWriter::WriteNumbers(const v1::Scalars& event,
+                                               Run* run, Statement* insert,
+                                               uint64_t* dropped) {
+  if (event.names_size() != event.values_size()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "scalars: expected a value for each name, found ", event.names_size(),
+        " names and ", event.values_size(), " values"));
+  }
+  insert->Bind(3, event.step());
+  insert->Bind(5, event.has_timestamp()
+                      ? std::optional(NanosOf(event.timestamp()))
+                      : std::nullopt);
+  bool has_rows = false;
+  for (int i = 0; i < event.names_size(); ++i) {
+    TANDEM_ASSIGN_OR_RETURN(const int64_t name_id,
+                            FindName(run, event.names(i)));
+    if (name_id == 0) {
+      ++*dropped;
+      continue;
+    }
+    insert->Bind(6, name_id);
+    insert->Bind(7, event.values(i));
+    TANDEM_RETURN_IF_ERROR(insert->Run());
+    has_rows = true;
+  }
+  return has_rows;
+}
+
+absl::StatusOr<int64_t> BatchWriter::FindName(Run* run,
+                                              const std::string& name) {
+  if (run->names.empty()) {
+    TANDEM_RETURN_IF_ERROR(database_->ForEachRow(
+        "SELECT name, name_id FROM scalar_names WHERE run = ?",
+        [run](const Statement& row) {
+          run->names.emplace(row.Text(0), row.Int(1));
+          return true;
+        },
+        run->run));
+  }
+  const auto found = run->names.find(name);
+  if (found != run->names.end()) return found->second;
+  if (run->names.size() >= kMostScalarNames) return 0;
+  const auto name_id = static_cast<int64_t>(run->names.size()) + 1;
+  TANDEM_RETURN_IF_ERROR(database_->Run(
+      "INSERT INTO scalar_names (run, name_id, name) VALUES (?, ?, ?)",
+      run->run, name_id, name));
+  run->names.emplace(name, name_id);
+  return name_id;
 }
 
 absl::StatusOr<Appended> BatchWriter::Write(const v1::EventBatch& batch) {
@@ -169,18 +244,19 @@ absl::StatusOr<Appended> BatchWriter::WriteBatch(const v1::EventBatch& batch) {
   if (source != &printed && !(*source == before)) {
     TANDEM_RETURN_IF_ERROR(database_->Run(
         "INSERT OR REPLACE INTO sources (run, worker_id, steps, episodes, "
-        "lifecycle, malformed) VALUES (?, ?, ?, ?, ?, ?)",
+        "lifecycle, malformed, scalars) VALUES (?, ?, ?, ?, ?, ?, ?)",
         run->run, worker, (*source)[Stream::kSteps],
         (*source)[Stream::kEpisodes], (*source)[Stream::kLifecycle],
-        (*source)[Stream::kMalformed]));
+        (*source)[Stream::kMalformed], (*source)[Stream::kScalars]));
   }
   if (batch.has_end()) {
     const v1::Position& end = batch.end();
     TANDEM_RETURN_IF_ERROR(database_->Run(
         "INSERT OR REPLACE INTO positions (run, byte_offset, steps, episodes, "
-        "lifecycle, malformed, text_lines) VALUES (?, ?, ?, ?, ?, ?, ?)",
+        "lifecycle, malformed, text_lines, scalars) VALUES (?, ?, ?, ?, ?, ?, "
+        "?, ?)",
         run->run, end.offset(), end.steps(), end.episodes(), end.lifecycle(),
-        end.malformed(), end.text_lines()));
+        end.malformed(), end.text_lines(), end.scalars()));
     run->position = end;
   }
   appended.last = run->last;

@@ -27,6 +27,10 @@
 
 namespace tandem::slow_lane {
 
+// A run's limit of names of scalars. Numbers of further names are dropped and
+// counted (RunProgress::dropped_scalars).
+inline constexpr size_t kMostScalarNames = 1'000;
+
 // The result of a batch.
 struct Appended {
   Numbers last;                // the run's highest seq_id of each stream
@@ -63,6 +67,8 @@ class BatchWriter {
     v1::Position position;
     // By worker_id: the highest published number of each stream.
     absl::flat_hash_map<std::string, Numbers> sources;
+    // Of scalars, with their name_id; empty: not read yet, or none.
+    absl::flat_hash_map<std::string, int64_t> names;
   };
   absl::StatusOr<Appended> WriteBatch(const v1::EventBatch& batch);
   absl::StatusOr<Run*> Find(const std::string& run_id);
@@ -72,6 +78,13 @@ class BatchWriter {
       Stream stream, const google::protobuf::RepeatedPtrField<Event>& events,
       const std::string& worker_id, Run* run, Numbers* source,
       Appended* appended);
+  // Writes a row for each number of an event, by a statement that has run,
+  // seq_id and worker. Returns false if it has none of a known name; adds the
+  // dropped numbers to `dropped`.
+  absl::StatusOr<bool> WriteNumbers(const v1::Scalars& event, Run* run,
+                                    Statement* insert, uint64_t* dropped);
+  // Returns the name_id, of a new name too; 0: the run has the most names.
+  absl::StatusOr<int64_t> FindName(Run* run, const std::string& name);
 
   Database* const database_;
   absl::flat_hash_map<std::string, Run> runs_;

@@ -11,7 +11,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "base/error.h"
-#include "google/protobuf/timestamp.pb.h"
 
 namespace tandem::slow_lane {
 namespace {
@@ -45,18 +44,6 @@ std::string NameOf(const FieldDescriptor& field) {
                       field.message_type() != nullptr ? "_ns" : "");
 }
 
-// Converts times from 1677 to 2262; another time becomes the nearest limit.
-int64_t NanosOf(const Timestamp& time) {
-  constexpr int64_t kPerSecond = 1'000'000'000;
-  int64_t nanos;
-  if (__builtin_mul_overflow(time.seconds(), kPerSecond, &nanos) ||
-      __builtin_add_overflow(nanos, int64_t{time.nanos()}, &nanos)) {
-    return time.seconds() < 0 ? std::numeric_limits<int64_t>::min()
-                              : std::numeric_limits<int64_t>::max();
-  }
-  return nanos;
-}
-
 size_t ReadText(const Statement& row, int column, const Reflection& reflection,
                 const FieldDescriptor* field, Message* event) {
   const absl::string_view text = row.Text(column);
@@ -81,6 +68,17 @@ void SetNumber(int64_t number, const Reflection& reflection,
 }
 
 }  // namespace
+
+int64_t NanosOf(const Timestamp& time) {
+  constexpr int64_t kPerSecond = 1'000'000'000;
+  int64_t nanos;
+  if (__builtin_mul_overflow(time.seconds(), kPerSecond, &nanos) ||
+      __builtin_add_overflow(nanos, int64_t{time.nanos()}, &nanos)) {
+    return time.seconds() < 0 ? std::numeric_limits<int64_t>::min()
+                              : std::numeric_limits<int64_t>::max();
+  }
+  return nanos;
+}
 
 EventColumns::EventColumns(const Descriptor& event) {
   const auto& table = *std::ranges::find(kTables, event.name(), &Table::event);

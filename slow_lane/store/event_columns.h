@@ -1,5 +1,5 @@
 // EventColumns: the columns of an event's table, which follow from the fields
-// of its message.
+// of its message. Scalars have tables of another form (BatchWriter).
 //
 // Data flow: an event -> insert(), BindEvent -> a row -> select(), ReadEvent ->
 // the event.
@@ -29,6 +29,7 @@
 #include "absl/status/status.h"
 #include "google/protobuf/descriptor.h"
 #include "google/protobuf/message.h"
+#include "google/protobuf/timestamp.pb.h"
 #include "schema/protos/slow_lane.pb.h"
 #include "slow_lane/store/database.h"
 #include "slow_lane/store/stream.h"
@@ -81,7 +82,10 @@ class EventColumns {
 // AddMissing, of all events.
 absl::Status AddMissingColumns(Database& database);
 
-// Reads the row's first four columns, in the streams' order; NULL is 0.
+// Converts times from 1677 to 2262; another time becomes the nearest limit.
+int64_t NanosOf(const google::protobuf::Timestamp& time);
+
+// Reads the row's first five columns, in the streams' order; NULL is 0.
 inline Numbers ReadNumbers(const Statement& row) {
   Numbers numbers;
   for (const Stream stream : kAllStreams) {
@@ -103,6 +107,8 @@ auto VisitEvents(Stream stream, v1::EventBatch& batch, Visit visit) {
       return visit(*batch.mutable_lifecycle());
     case Stream::kMalformed:
       return visit(*batch.mutable_malformed());
+    case Stream::kScalars:
+      return visit(*batch.mutable_scalars());
   }
   std::abort();
 }

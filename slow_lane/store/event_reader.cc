@@ -1,6 +1,11 @@
 #include "slow_lane/store/event_reader.h"
 
+#include <google/protobuf/util/time_util.h>
+
 #include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <vector>
 
 #include "base/error.h"
 #include "slow_lane/runs/run_id.h"
@@ -15,8 +20,9 @@ constexpr char kSelectProgress[] =
     "(SELECT max(seq_id) FROM episode_rows WHERE run = r.run), "
     "(SELECT max(seq_id) FROM lifecycle_rows WHERE run = r.run), "
     "(SELECT max(seq_id) FROM malformed_rows WHERE run = r.run), "
+    "(SELECT max(seq_id) FROM scalar_rows WHERE run = r.run), "
     "p.byte_offset, p.steps, p.episodes, p.lifecycle, p.malformed, "
-    "p.text_lines, "
+    "p.text_lines, p.scalars, r.dropped_scalars, r.run, "
     "(SELECT total_reward FROM episode_rows WHERE run = r.run "
     "ORDER BY seq_id DESC LIMIT 1), "
     "(SELECT timestamp_ns FROM step_rows WHERE run = r.run "
@@ -24,6 +30,8 @@ constexpr char kSelectProgress[] =
     "(SELECT timestamp_ns FROM episode_rows WHERE run = r.run "
     "ORDER BY seq_id DESC LIMIT 1), "
     "(SELECT timestamp_ns FROM lifecycle_rows WHERE run = r.run "
+    "ORDER BY seq_id DESC LIMIT 1), "
+    "(SELECT timestamp_ns FROM scalar_rows WHERE run = r.run "
     "ORDER BY seq_id DESC LIMIT 1) "
     "FROM runs AS r LEFT JOIN positions AS p ON p.run = r.run "
     "WHERE r.run_id = ?1";
@@ -31,6 +39,48 @@ constexpr char kSelectProgress[] =
 // NULL is 0.
 uint64_t Number(const Statement& row, int column) {
   return static_cast<uint64_t>(row.Int(column));
+}
+
+// A row has one number of an event.
+constexpr char kSelectScalars[] =
+    "SELECT seq_id, step, value, timestamp_ns, worker_id, name FROM "
+    "scalar_rows "
+    "AS s CROSS JOIN scalar_names AS n WHERE s.run = (SELECT run FROM runs "
+    "WHERE run_id = ?1) AND seq_id > ?2 AND n.run = s.run AND n.name_id = "
+    "s.name_id ORDER BY seq_id, s.name_id";
+
+// Complete events only: their rows end where the next event begins.
+absl::Status ReadRows(Database& database, const std::string& run_id,
+                      uint64_t since, const EventReader::Limits& limits,
+                      google::protobuf::RepeatedPtrField<v1::Scalars>& to) {
+  size_t events = 0;
+  size_t bytes = 0;
+  v1::Scalars* event = nullptr;
+  return database.ForEachRow(
+      kSelectScalars,
+      [&](const Statement& row) {
+        if (event == nullptr || event->seq_id() != Number(row, 0)) {
+          if (events == limits.max_rows || bytes > limits.max_bytes) {
+            return false;
+          }
+          ++events;
+          event = to.Add();
+          event->set_seq_id(Number(row, 0));
+          event->set_step(Number(row, 1));
+          if (!row.IsNull(3)) {
+            *event->mutable_timestamp() =
+                google::protobuf::util::TimeUtil::NanosecondsToTimestamp(
+                    row.Int(3));
+          }
+          event->set_worker_id(std::string(row.Text(4)));
+        }
+        const absl::string_view name = row.Text(5);
+        event->add_names(name.data(), name.size());
+        event->add_values(row.Real(2));
+        bytes += name.size() + sizeof(double);
+        return true;
+      },
+      run_id, NearestInt64(since));
 }
 
 template <typename Event>
@@ -77,6 +127,33 @@ absl::StatusOr<size_t> EventReader::Read(const std::string& run_id,
       });
 }
 
+absl::StatusOr<LastReturns> EventReader::Returns(const RunProgress& progress) {
+  constexpr size_t kMostSeen = 100'000;
+  if (returns_.size() > kMostSeen) returns_.clear();
+  SeenReturns& seen = returns_[progress.run];
+  const uint64_t episodes = progress.last[Stream::kEpisodes];
+  if (seen.episodes == episodes) return seen.returns;
+  std::vector<double> values;
+  TANDEM_RETURN_IF_ERROR(database_->ForEachRow(
+      "SELECT total_reward FROM episode_rows WHERE run = ? AND seq_id <= ? "
+      "ORDER BY seq_id DESC LIMIT ?",
+      [&values](const Statement& row) {
+        values.push_back(row.Real(0));
+        return true;
+      },
+      progress.run, episodes, LastReturns::kMost));
+  const auto count = static_cast<double>(values.size());
+  const double mean =
+      std::accumulate(values.begin(), values.end(), 0.0) / std::max(count, 1.0);
+  double squares = 0;
+  for (const double value : values) squares += (value - mean) * (value - mean);
+  seen = {episodes,
+          {.count = static_cast<uint32_t>(values.size()),
+           .mean = mean,
+           .deviation = count < 2 ? 0 : std::sqrt(squares / (count - 1))}};
+  return seen.returns;
+}
+
 absl::StatusOr<RunProgress> ReadProgress(Database& database,
                                          const std::string& run_id) {
   std::optional<RunProgress> progress;
@@ -86,16 +163,19 @@ absl::StatusOr<RunProgress> ReadProgress(Database& database,
         progress.emplace();
         progress->last = ReadNumbers(row);
         v1::Position& position = progress->position;
-        position.set_offset(Number(row, 4));
-        position.set_steps(Number(row, 5));
-        position.set_episodes(Number(row, 6));
-        position.set_lifecycle(Number(row, 7));
-        position.set_malformed(Number(row, 8));
-        position.set_text_lines(Number(row, 9));
+        position.set_offset(Number(row, 5));
+        position.set_steps(Number(row, 6));
+        position.set_episodes(Number(row, 7));
+        position.set_lifecycle(Number(row, 8));
+        position.set_malformed(Number(row, 9));
+        position.set_text_lines(Number(row, 10));
+        position.set_scalars(Number(row, 11));
+        progress->dropped_scalars = Number(row, 12);
+        progress->run = row.Int(13);
         if (progress->last[Stream::kEpisodes] > 0) {
-          progress->last_return = row.Real(10);
+          progress->last_return = row.Real(14);
         }
-        for (const int column : {11, 12, 13}) {
+        for (const int column : {15, 16, 17, 18}) {
           if (row.IsNull(column)) continue;
           progress->last_event_ns =
               std::max(progress->last_event_ns.value_or(row.Int(column)),

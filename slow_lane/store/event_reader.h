@@ -22,6 +22,7 @@
 #include <string>
 #include <utility>
 
+#include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "schema/protos/slow_lane.pb.h"
@@ -32,9 +33,11 @@ namespace tandem::slow_lane {
 
 // The progress of a run, from one snapshot.
 struct RunProgress {
-  Numbers last;           // rows of each stream: numbers have no gaps
-  v1::Position position;  // its proxy's; zero without a proxy
+  Numbers last;                  // rows of each stream: numbers have no gaps
+  v1::Position position;         // its proxy's; zero without a proxy
+  uint64_t dropped_scalars = 0;  // numbers of names above kMostScalarNames
   std::optional<double> last_return;     // total_reward of the newest episode
+  int64_t run = 0;                       // its number in the tables
   std::optional<int64_t> last_event_ns;  // the newest timestamp since 1970 of
                                          // each stream's last row
 };
@@ -43,6 +46,15 @@ struct RunProgress {
 // unknown run; storage failures.
 absl::StatusOr<RunProgress> ReadProgress(Database& database,
                                          const std::string& run_id);
+
+// The total_rewards of a run's newest episodes.
+struct LastReturns {
+  static constexpr uint32_t kMost = 100;
+
+  uint32_t count = 0;
+  double mean = 0;
+  double deviation = 0;  // of the sample; 0 of fewer than two
+};
 
 class EventReader {
  public:
@@ -71,6 +83,10 @@ class EventReader {
     return ReadProgress(*database_, run_id);
   }
 
+  // Returns the run's last returns; reads them only if it has episodes that the
+  // last call for this run did not see. Errors: storage failures.
+  absl::StatusOr<LastReturns> Returns(const RunProgress& progress);
+
   // For the reads of run_table.h.
   Database& database() { return *database_; }
 
@@ -78,7 +94,13 @@ class EventReader {
   explicit EventReader(std::unique_ptr<Database> database)
       : database_(std::move(database)) {}
 
+  struct SeenReturns {
+    uint64_t episodes = 0;
+    LastReturns returns;
+  };
+
   std::unique_ptr<Database> database_;
+  absl::flat_hash_map<int64_t, SeenReturns> returns_;  // by RunProgress::run
 };
 
 }  // namespace tandem::slow_lane

@@ -29,8 +29,10 @@ constexpr int kTransactionsPerLeftovers = 16;
 constexpr size_t kItemBytes = 512;
 
 size_t RowsOf(const v1::EventBatch& batch) {
-  return static_cast<size_t>(batch.steps_size() + batch.episodes_size() +
-                             batch.lifecycle_size() + batch.malformed_size());
+  int rows = batch.steps_size() + batch.episodes_size() +
+             batch.lifecycle_size() + batch.malformed_size();
+  for (const v1::Scalars& event : batch.scalars()) rows += event.names_size();
+  return static_cast<size_t>(rows);
 }
 
 absl::Status Closed() {

@@ -5,6 +5,8 @@
 #include <sqlite3.h>
 
 #include <cstdint>
+#include <cstdio>
+#include <cstdlib>
 #include <future>
 #include <memory>
 #include <string>
@@ -12,6 +14,9 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "slow_lane/store/database.h"
 #include "slow_lane/store/event_store.h"
 #include "slow_lane/store/testing/store_testing.h"
 
@@ -28,6 +33,14 @@ v1::EventBatch Lifecycle(const std::string& run_id, int count,
   batch.set_run_id(run_id);
   for (int i = 0; i < count; ++i) batch.add_lifecycle()->set_event(event);
   return batch;
+}
+
+// The rows of the largest table; by hand: --test_env=SCALAR_ROWS=10000000.
+int ScalarRows() {
+  int rows = 400'000;
+  const char* const given = getenv("SCALAR_ROWS");
+  EXPECT_TRUE(given == nullptr || absl::SimpleAtoi(given, &rows)) << given;
+  return rows;
 }
 
 class EventStoreBoundsTest : public testing::Test {
@@ -97,6 +110,44 @@ class EventStoreBoundsTest : public testing::Test {
     return pages;
   }
 
+  // Returns the pages that a new connection reads for a curve of one run, while
+  // `runs` runs, in turns, got `events` events of scalars each.
+  int PagesOfCurve(const std::string& file, int runs, int events) {
+    const std::string path = folder_.File(file);
+    store_ = *EventStore::Open(path, {.full_sync = false, .close_secs = 1e9});
+    for (int run = 0; run < runs; ++run) {
+      EXPECT_TRUE(AddRun(*store_, absl::StrCat("run ", run)).ok());
+    }
+    constexpr int kAtOnce = 50;
+    for (int event = 0; event < events; event += kAtOnce) {
+      for (int run = 0; run < runs; ++run) {
+        v1::EventBatch batch;
+        for (int i = 0; i < kAtOnce; ++i) {
+          AddScalars(static_cast<uint64_t>(event + i), {i / 3.0, 1, 2, 3},
+                     &batch);
+        }
+        batch.set_run_id(absl::StrCat("run ", run));
+        WaitForRoom(*store_);
+        Append(std::move(batch));
+      }
+    }
+    store_->Close();  // after all batches: it empties the log, too
+    const std::unique_ptr<Database> reader =
+        *Database::Open(path, {.read_only = true});
+    int rows = 0;
+    const absl::Status read = reader->ForEachRow(
+        "SELECT step, value FROM scalars WHERE run_id = 'run 0' AND name = "
+        "'name 0'",
+        [&rows](const Statement&) { return ++rows > 0; });
+    EXPECT_TRUE(read.ok()) << read;
+    EXPECT_EQ(rows, events);
+    int pages = 0;
+    int most = 0;
+    sqlite3_db_status(reader->connection(), SQLITE_DBSTATUS_CACHE_MISS, &pages,
+                      &most, 0);
+    return pages;
+  }
+
   TestFolder folder_;
   std::unique_ptr<EventStore> store_;
   std::promise<void> released_;
@@ -126,6 +177,17 @@ TEST_F(EventStoreBoundsTest, AnAppendReadsNoLargeEventOfItsOwnRun) {
   const int64_t pages =
       20 * (int64_t{1} << 20) / EventStore::Options{}.page_bytes;
   EXPECT_LT(PagesRead() - before, 2 * pages);
+}
+
+TEST_F(EventStoreBoundsTest, ACurveAmongManyRunsReadsAtMostTwiceItsPages) {
+  constexpr int kRuns = 20;
+  const int events = ScalarRows() / 4 / kRuns;
+  const int alone = PagesOfCurve("alone.db", 1, events);
+  const int among = PagesOfCurve("among.db", kRuns, events);
+  std::printf("%d events: %d pages alone, %d among %d runs\n", events, alone,
+              among, kRuns);
+  EXPECT_GT(alone, 10);
+  EXPECT_LE(among, 2 * alone);
 }
 
 TEST_F(EventStoreBoundsTest, ATransactionHasAtMostItsRowsAndBytes) {

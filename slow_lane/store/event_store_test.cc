@@ -419,6 +419,9 @@ TEST_F(EventStoreTest, EachFieldComesBackAsItWas) {
   line.set_length(8);
   line.set_reason("expected a number");
   line.set_head("{\"step\":x");
+  AddScalars(std::numeric_limits<uint64_t>::max(),
+             {0.1, std::nan(""), -HUGE_VAL}, &sent);
+  sent.mutable_scalars(0)->set_seq_id(1);
   auto appended = AppendAndWait(*store_, sent);
   ASSERT_TRUE(appended.ok()) << appended.status();
 

@@ -106,7 +106,8 @@ TEST_F(QueriesTest, EachQueryReturnsItsDocumentedRows) {
 
 // SQLite's plans contain no full scan of a table and no sort.
 TEST_F(QueriesTest, TheViewsUseTheKeyOfTheirTable) {
-  for (const char* view : {"steps", "episodes", "lifecycle", "malformed"}) {
+  for (const char* view :
+       {"steps", "episodes", "lifecycle", "malformed", "scalars"}) {
     file_ = absl::StrCat("SELECT * FROM ", view,
                          " WHERE run_id = :run_id AND seq_id > :since "
                          "ORDER BY seq_id");

@@ -1,5 +1,7 @@
 #include "slow_lane/store/run_table.h"
 
+#include <google/protobuf/util/time_util.h>
+
 #include "absl/strings/str_cat.h"
 #include "base/error.h"
 #include "base/quoted.h"
@@ -9,6 +11,7 @@
 namespace tandem::slow_lane {
 namespace {
 
+using google::protobuf::util::TimeUtil;
 using gymgui::trainer::RunStatus;
 
 // Returns a JSON list, such as [0,1].
@@ -85,12 +88,24 @@ absl::Status SaveRun(Database& database, const RunRow& run) {
   TANDEM_RETURN_IF_ERROR(database.Run(
       "UPDATE runs SET cancel_requested = ?2, proxy_starts = ?3, worker_pid = "
       "?4, worker_start_time = ?5, worker_boot_id = ?6, last_beat_at_ns = ?7, "
-      "gpu_slots = ?8 WHERE run_id = ?1",
+      "gpu_slots = ?8, attempt = ?9 WHERE run_id = ?1",
       run.run_id, run.cancel_requested, run.proxy_starts, run.worker.pid(),
       run.worker.start_time(), run.worker.boot_id(), run.last_beat_at_ns,
-      JsonOf(run.gpu_slots)));
+      JsonOf(run.gpu_slots), run.attempt));
   if (sqlite3_changes(database.connection()) == 0) return NoSuchRun(run.run_id);
-  return absl::OkStatus();
+  if (run.attempt_started_ns == 0) return absl::OkStatus();
+  // The first write of an attempt, before its worker's launch, counts the rows.
+  return database.Run(
+      "INSERT INTO attempt_rows SELECT run, ?2, ?3, ?4, ?5, "
+      "(SELECT ifnull(max(seq_id), 0) FROM step_rows WHERE run = r.run), "
+      "(SELECT ifnull(max(seq_id), 0) FROM episode_rows WHERE run = r.run), "
+      "(SELECT ifnull(max(seq_id), 0) FROM lifecycle_rows WHERE run = r.run), "
+      "(SELECT ifnull(max(seq_id), 0) FROM malformed_rows WHERE run = r.run), "
+      "(SELECT ifnull(max(seq_id), 0) FROM scalar_rows WHERE run = r.run) "
+      "FROM runs AS r WHERE run_id = ?1 ON CONFLICT (run, number) DO UPDATE "
+      "SET ended_ns = excluded.ended_ns, reason = excluded.reason",
+      run.run_id, run.attempt, run.attempt_started_ns, run.attempt_ended_ns,
+      run.attempt_reason);
 }
 
 absl::Status UpdateRun(Database& database, RunRow* run) {
@@ -111,13 +126,43 @@ absl::Status SaveWorker(Database& database, const std::string& run_id,
       worker.supports_checkpoint());
 }
 
+absl::StatusOr<std::vector<v1::Attempt>> ReadAttempts(
+    Database& database, const std::string& run_id) {
+  std::vector<v1::Attempt> attempts;
+  TANDEM_RETURN_IF_ERROR(database.ForEachRow(
+      "SELECT steps, episodes, lifecycle, malformed, scalars, number, "
+      "started_ns, ended_ns, reason FROM attempts WHERE run_id = ? ORDER BY "
+      "number",
+      [&attempts](const Statement& row) {
+        v1::Attempt& attempt = attempts.emplace_back();
+        attempt.set_steps(static_cast<uint64_t>(row.Int(0)));
+        attempt.set_episodes(static_cast<uint64_t>(row.Int(1)));
+        attempt.set_lifecycle(static_cast<uint64_t>(row.Int(2)));
+        attempt.set_malformed(static_cast<uint64_t>(row.Int(3)));
+        attempt.set_scalars(static_cast<uint64_t>(row.Int(4)));
+        attempt.set_number(static_cast<uint32_t>(row.Int(5)));
+        *attempt.mutable_started() =
+            TimeUtil::NanosecondsToTimestamp(row.Int(6));
+        if (row.Int(7) != 0) {
+          *attempt.mutable_ended() =
+              TimeUtil::NanosecondsToTimestamp(row.Int(7));
+        }
+        attempt.set_reason(std::string(row.Text(8)));
+        return true;
+      },
+      run_id));
+  return attempts;
+}
+
 absl::StatusOr<std::vector<RunRow>> LoadRuns(Database& database) {
   std::vector<RunRow> runs;
   TANDEM_RETURN_IF_ERROR(database.ForEachRow(
       "SELECT run_id, run_name, config_json, digest, token, created_at_ns, "
       "status, failure_reason, gpu_slots, updated_at_ns, update_seq, "
       "cancel_requested, proxy_starts, worker_pid, worker_start_time, "
-      "worker_boot_id, last_beat_at_ns FROM runs ORDER BY run",
+      "worker_boot_id, last_beat_at_ns, attempt, started_ns, ended_ns, reason "
+      "FROM runs AS r LEFT JOIN attempt_rows AS a ON a.run = r.run AND "
+      "a.number = r.attempt ORDER BY r.run",
       [&runs](const Statement& row) {
         RunRow& run = runs.emplace_back();
         run.run_id = std::string(row.Text(0));
@@ -137,6 +182,10 @@ absl::StatusOr<std::vector<RunRow>> LoadRuns(Database& database) {
         run.worker.set_start_time(static_cast<uint64_t>(row.Int(14)));
         run.worker.set_boot_id(std::string(row.Text(15)));
         run.last_beat_at_ns = row.Int(16);
+        run.attempt = static_cast<uint32_t>(row.Int(17));
+        run.attempt_started_ns = row.Int(18);
+        run.attempt_ended_ns = row.Int(19);
+        run.attempt_reason = std::string(row.Text(20));
         return true;
       }));
   std::map<absl::string_view, RunRow*> by_id;
@@ -190,6 +239,7 @@ absl::Status DetachRun(Database& database, const std::string& run_id) {
                           "DELETE FROM run_updates WHERE run = ?",
                           "DELETE FROM positions WHERE run = ?",
                           "DELETE FROM workers WHERE run = ?",
+                          "DELETE FROM attempt_rows WHERE run = ?",
                           "DELETE FROM runs WHERE run = ?"}) {
     TANDEM_RETURN_IF_ERROR(database.Run(sql, number));
   }
@@ -207,7 +257,8 @@ absl::StatusOr<size_t> RemoveLeftoverRows(Database& database, size_t limit) {
     // SQLite's default build has no DELETE ... LIMIT. Deletes rows from the
     // front, in their stored order.
     for (absl::string_view table :
-         {"step_rows", "episode_rows", "lifecycle_rows", "malformed_rows"}) {
+         {"step_rows", "episode_rows", "lifecycle_rows", "malformed_rows",
+          "scalar_rows"}) {
       TANDEM_RETURN_IF_ERROR(database.Run(
           absl::StrCat("DELETE FROM ", table,
                        " WHERE run = ?1 AND seq_id < ?2 + (SELECT min(seq_id) "
@@ -218,6 +269,7 @@ absl::StatusOr<size_t> RemoveLeftoverRows(Database& database, size_t limit) {
     }
     if (removed > before) continue;
     for (const char* sql : {"DELETE FROM sources WHERE run = ?",
+                            "DELETE FROM scalar_names WHERE run = ?",
                             "DELETE FROM detached_runs WHERE run = ?"}) {
       TANDEM_RETURN_IF_ERROR(database.Run(sql, run));
     }

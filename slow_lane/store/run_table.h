@@ -53,6 +53,11 @@ struct RunRow {
   std::vector<int32_t> gpu_slots;  // reserved until its end
   v1::ProcessIdentity worker;      // pid 0: none yet
   int64_t last_beat_at_ns = 0;     // 0: none yet
+  // The current attempt.
+  uint32_t attempt = 1;
+  int64_t attempt_started_ns = 0;  // 0: not yet
+  int64_t attempt_ended_ns = 0;    // 0: not yet
+  std::string attempt_reason;      // of its end; empty: exit code 0
 
   // Registered workers, by their names: SaveWorker.
   std::map<std::string, v1::RegisteredWorker> workers;
@@ -77,6 +82,10 @@ absl::Status SaveRun(Database& database, const RunRow& run);
 // kNotFound as above.
 absl::Status SaveWorker(Database& database, const std::string& run_id,
                         const v1::RegisteredWorker& worker);
+
+// Returns the run's attempts, as far as they were started.
+absl::StatusOr<std::vector<v1::Attempt>> ReadAttempts(
+    Database& database, const std::string& run_id);
 
 // Returns all runs, in the order of their creation.
 absl::StatusOr<std::vector<RunRow>> LoadRuns(Database& database);

@@ -11,7 +11,7 @@
 namespace tandem::slow_lane {
 namespace {
 
-constexpr Migration kMigrations[] = {kSchema1, kSchema2, kSchema3};
+constexpr Migration kMigrations[] = {kSchema1, kSchema2, kSchema3, kSchema4};
 
 // Refuses a file that another program made.
 absl::Status CheckOwner(Database& database) {

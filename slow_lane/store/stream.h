@@ -1,4 +1,4 @@
-// Stream: the four kinds of events of a run. Numbers: a number for each kind.
+// Stream: the five kinds of events of a run. Numbers: a number for each kind.
 //
 //   Numbers last;
 //   last[Stream::kSteps] = 7;
@@ -13,10 +13,17 @@
 
 namespace tandem::slow_lane {
 
-enum class Stream : uint8_t { kSteps, kEpisodes, kLifecycle, kMalformed };
+enum class Stream : uint8_t {
+  kSteps,
+  kEpisodes,
+  kLifecycle,
+  kMalformed,
+  kScalars
+};
 
-inline constexpr std::array<Stream, 4> kAllStreams = {
-    Stream::kSteps, Stream::kEpisodes, Stream::kLifecycle, Stream::kMalformed};
+inline constexpr std::array kAllStreams = {
+    Stream::kSteps, Stream::kEpisodes, Stream::kLifecycle, Stream::kMalformed,
+    Stream::kScalars};
 
 // A number for each stream, such as its highest seq_id. A value type.
 class Numbers {
@@ -36,7 +43,7 @@ class Numbers {
   bool operator==(const Numbers&) const = default;
 
  private:
-  std::array<uint64_t, 4> by_stream_ = {};
+  std::array<uint64_t, kAllStreams.size()> by_stream_ = {};
 };
 
 }  // namespace tandem::slow_lane

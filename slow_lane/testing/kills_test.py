@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 
+from slow_lane.testing.daemon_fixture import TERM, running_lane
 from slow_lane.testing.printed_lines import check_table
 from tandem.telemetry import TrainerClient
 from tandem.testing.daemons import Daemon, await_worker, is_alive, proxies_of, run_config, wait_until
@@ -99,6 +100,48 @@ def test_complete_lines_of_a_killed_worker_are_kept(seed: int, tmp_path: Path) -
         assert "9" in (run.failure_reason or ""), run
     daemon.stop()
     check_table(daemon.data_dir, run_id)
+
+
+_ATTEMPT = """
+put(json.dumps({"event": "attempt", "payload": {"number": int(os.environ["TANDEM_ATTEMPT"])}}).encode() + b"\\n")
+end = time.monotonic() + 0.7
+while time.monotonic() < end: steps(0, 9)
+"""
+
+
+@pytest.mark.parametrize("seed", range((_SEEDS + 2) // 3))
+def test_each_attempt_is_started_once_despite_kills(seed: int) -> None:
+    """Of jobs that wait for one core: all end, in their order, and the table has each attempt's events once."""
+    chance = random.Random(seed)
+    with running_lane("--no_queue=false", "--cpus=1", "--kill_grace=500ms") as lane:
+        config = lane.program(_ATTEMPT)
+        config["metadata"] = {"tandem": {"restart": {"max": 1000, "on": ["killed", "machine"]}}}
+        jobs = [lane.submit(config) for _ in range(3)]
+        kills = {"daemon": 0, "proxy": 0, "worker": 0}
+        end = time.monotonic() + _SECONDS
+        while time.monotonic() < end:
+            time.sleep(chance.uniform(0.0, 0.4))
+            victim = chance.choice(["daemon", "proxy", "worker", "worker"])
+            if victim == "daemon":
+                lane.kill()
+                time.sleep(chance.uniform(0.0, 0.3))
+                lane.start()
+            victims = lane.workers() if victim == "worker" else proxies_of(lane.data_dir) if victim == "proxy" else []
+            for pid in victims:
+                with contextlib.suppress(ProcessLookupError):  # already exited
+                    os.kill(pid, signal.SIGKILL)
+            kills[victim] += 1
+            assert len(lane.workers()) <= 1
+        for run_id in jobs:
+            lane.wait_for(run_id, TERM, secs=120)
+            attempts = [{"number": attempt.number} for attempt in lane.describe(run_id).attempts]
+            # An attempt may have been killed before it printed.
+            printed = [payload for _, payload in check_table(lane.data_dir, run_id).payloads]
+            assert [attempt for attempt in attempts if attempt in printed] == printed
+            assert printed[-1] == attempts[-1]
+        ended = [lane.record(run_id).updated_at.ToNanoseconds() for run_id in jobs]
+        assert ended == sorted(ended)
+        print(f"seed {seed}: killed {kills}, attempts {[len(lane.describe(run_id).attempts) for run_id in jobs]}")
 
 
 def test_a_daemon_stops_at_once_while_runs_print(tmp_path: Path) -> None:

@@ -34,7 +34,7 @@ def test_a_daemon_moves_the_rows_of_an_old_table(tmp_path: Path) -> None:
     version, rows = _table_summary(data_dir)
     assert version == 1 and rows[0] == 1000
     with running_daemon(data_dir):
-        assert _table_summary(data_dir) == (3, rows)
+        assert _table_summary(data_dir) == (4, rows)
 
 
 def test_sigterm_undoes_a_migration_and_the_next_daemon_does_it_again(tmp_path: Path) -> None:
@@ -51,4 +51,4 @@ def test_sigterm_undoes_a_migration_and_the_next_daemon_does_it_again(tmp_path: 
     assert "keeps its schema version" in errors
     assert before[0] == 1 and _table_summary(data_dir) == before
     with running_daemon(data_dir):
-        assert _table_summary(data_dir) == (3, before[1])
+        assert _table_summary(data_dir) == (4, before[1])

@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import math
 import sqlite3
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -21,6 +22,7 @@ class Printed:
       lifecycle: The event name of each lifecycle event.
       malformed: byte_offset and length in bytes of each malformed line.
       text_lines: The number of text lines.
+      scalars: step, name and value of each number; NaN is None.
       payloads: The event name and payload of each lifecycle event.
     """
 
@@ -28,6 +30,7 @@ class Printed:
     episodes: list[tuple[Any, ...]] = field(default_factory=list)
     lifecycle: list[tuple[Any, ...]] = field(default_factory=list)
     malformed: list[tuple[Any, ...]] = field(default_factory=list)
+    scalars: list[tuple[Any, ...]] = field(default_factory=list)
     text_lines: int = 0
     payloads: list[tuple[str, Any]] = field(default_factory=list)
 
@@ -63,6 +66,9 @@ def _sort(text: bytes, offset: int, printed: Printed) -> None:
         printed.steps.append((event["episode"], event["step_index"], event["reward"]))
     elif kind == "episode":
         printed.episodes.append((event["episode"], event["total_reward"]))
+    elif kind == "scalars":
+        numbers = ((name, float(value)) for name, value in event["scalars"].items())
+        printed.scalars.extend((event["step"], name, None if math.isnan(value) else value) for name, value in numbers)
     elif kind is None and "event" in event:
         printed.lifecycle.append((event["event"],))
         printed.payloads.append((event["event"], event.get("payload")))
@@ -94,6 +100,10 @@ def check_table(data_dir: Path, run_id: str, output: Path | None = None) -> Prin
         assert_same(f"{run_id}: episodes", rows("episodes", "episode_index, total_reward"), printed.episodes)
         assert_same(f"{run_id}: lifecycle", rows("lifecycle", "event"), printed.lifecycle)
         assert_same(f"{run_id}: malformed", rows("malformed", "byte_offset, bytes"), printed.malformed)
+        order = "ORDER BY seq_id, name_id"
+        query = "SELECT step, name, value FROM scalar_rows JOIN scalar_names USING (run, name_id) JOIN runs USING (run)"
+        numbers = table.execute(f"{query} WHERE run_id = ? {order}", (run_id,)).fetchall()
+        assert_same(f"{run_id}: scalars", numbers, printed.scalars)
         _check_published(table, run_id, printed)
     return printed
 

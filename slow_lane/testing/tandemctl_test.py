@@ -17,6 +17,7 @@ from slow_lane.testing.tandemctl_fixture import (  # noqa: F401, one is a fixtur
     DONE,
     FAILED,
     NOT_WELL,
+    PREAMBLE,
     TIMEOUT_SECS,
     WRONG_USAGE,
     CtlDaemon,
@@ -46,7 +47,7 @@ sys.stderr.write("to stderr\\n")
 
     table = daemon.ctl("list")
     assert table.split("\n")[0].startswith("RUN")
-    assert re.search(rf"{run_id} +first +TERMINATED .* 25 +2 +0\.142857 +1$", table, re.MULTILINE)
+    assert re.search(rf"{run_id} +first +TERMINATED .* 25 +2 +0\.0714286 of 2 +1$", table, re.MULTILINE)
     assert run_id not in daemon.ctl("list", "--json", "--state=executing,faulted")
 
     printed = daemon.ctl("logs", run_id)
@@ -68,6 +69,64 @@ sys.stderr.write("to stderr\\n")
     assert daemon.ctl("delete", run_id) == f"{run_id} deleted\n"
     assert run_id in daemon.ctl("watch", run_id, code=FAILED)
     assert not (daemon.folder / "data/runs" / run_id).exists()
+
+
+# Prints an episode and a scalar of a learning rate and a seed; the best is lr=0.1, seed=2.
+_TRAIN = """
+lr, seed = float(sys.argv[1]), int(sys.argv[2])
+for i in range(3): episode(i, total_reward=100 * lr + seed)
+print(json.dumps({"event_type": "scalars", "step": 1, "scalars": {"loss": seed - lr}}))
+"""
+
+
+def _runs_of_sweep(daemon: CtlDaemon, printed: str) -> list[dict[str, object]]:
+    run_ids = printed.split()
+    for run_id in run_ids:
+        daemon.await_state(run_id, "TERMINATED")
+    return [daemon.run(run_id) for run_id in run_ids]
+
+
+def test_a_grid_is_submitted_compared_and_the_best_run_found(daemon: CtlDaemon) -> None:
+    """By mean return, by a scalar, as JSON, and in the list."""
+    words = ["submit", "--name=grid", "--grid=lr=0.1,0.01", "--grid=seed=0..2", "--"]
+    runs = _runs_of_sweep(daemon, daemon.ctl(*words, sys.executable, "-c", PREAMBLE + _TRAIN, "{lr}", "{seed}"))
+    assert [run["parameters"] for run in runs] == [
+        {"lr": lr, "seed": seed} for lr in ("0.1", "0.01") for seed in ("0", "1", "2")
+    ]
+    assert runs[0]["name"] == "grid lr=0.1 seed=0" and len({run["sweep"] for run in runs}) == 1
+    sweep = f"--sweep={runs[0]['sweep']}"
+    other = daemon.submit("episode(0, total_reward=1000)", "--name=other")
+    daemon.await_state(other, "TERMINATED")
+    assert daemon.ctl("best", sweep).strip() == runs[2]["run_id"]
+    assert daemon.ctl("best").strip() == other
+    assert daemon.ctl("best", sweep, "--by=loss", "--lowest").strip() == runs[0]["run_id"]
+    compared = json.loads(daemon.ctl("compare", sweep, "--json"))
+    assert [run["value"] for run in compared] == [12.0, 11.0, 10.0, 3.0, 2.0, 1.0]
+    assert {run["episodes_counted"] for run in compared} == {3}
+    lines = daemon.ctl("compare", sweep).splitlines()
+    assert re.match(r"RUN +NAME +STATE +lr +seed +RETURN ", lines[0])
+    assert str(runs[2]["run_id"]) in lines[1] and "12 \u00b1 0 of 3" in lines[1]
+    listed = daemon.ctl("list", "--sort=return").splitlines()
+    assert other in listed[1] and str(runs[2]["run_id"]) in listed[2]
+
+
+def test_a_sweep_file_is_submitted_with_its_options(daemon: CtlDaemon) -> None:
+    """A sample for each combination; an unknown sweep is an error."""
+    (daemon.folder / "sweep.toml").write_text(
+        f"""
+program = {json.dumps([sys.executable, "-c", PREAMBLE + _TRAIN, "{lr}", "{seed}"])}
+priority = 2
+seed = 1
+[parameters]
+seed = [1, 2]
+lr = {{uniform = [0, 1]}}
+""",
+        "utf-8",
+    )
+    runs = _runs_of_sweep(daemon, daemon.ctl("sweep", "sweep.toml"))
+    assert [run["parameters"]["seed"] for run in runs] == ["1", "2"]  # type: ignore[index]
+    assert [run["priority"] for run in runs] == [2, 2]
+    assert "'none'" in daemon.ctl("compare", "--sweep=none", code=FAILED)
 
 
 def test_control_characters_of_runs_are_escaped(daemon: CtlDaemon) -> None:

@@ -32,7 +32,8 @@ ROWS = {
     "frames": "publish python_ring memcpy streaming unseen alone page",
     "messages": "ring_adaptive envelopes spsc",
     "gateway": "bare memory stub cpp",
-    "slow_lane": "blocks print_json asyncio beside_3_bytes beside_1_MB call_health resume_blocks resume_messages",
+    "slow_lane": "blocks print_json asyncio steps_alone scalars print_inotify beside_3_bytes beside_1_MB call_health "
+    "resume_blocks resume_messages",
     "godot": "tandem",
 }
 CHOSEN = {
@@ -41,7 +42,7 @@ CHOSEN = {
     "frames": "publish,python_ring,unseen,page",
     "messages": "ring_adaptive,envelopes",
     "gateway": "bare,stub,cpp",
-    "slow_lane": "print_json,asyncio,beside_1_MB,call_health,resume_messages",
+    "slow_lane": "print_json,asyncio,scalars,print_inotify,beside_1_MB,call_health,resume_messages",
 }
 
 

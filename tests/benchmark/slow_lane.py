@@ -15,11 +15,12 @@ import numpy as np
 
 from tandem.telemetry import RunStatus, TrainerClient
 from tandem.telemetry.wire import load
-from tandem.testing.daemons import Daemon, Gate, proxies_of, run_config, running_daemon, wait_until
+from tandem.testing.daemons import DAEMON, Daemon, Gate, proxies_of, run_config, running_daemon, wait_until
 from tests.benchmark.rows import Case, Figures, Row, Suite, Turn, turns, us
 from tests.benchmark.slow_lane_processes import (
     EVENTS_OF_RUN,
     ROWS_OF_RUN,
+    SCALARS_OF_RUN,
     TICKS,
     cpu_seconds,
     open_table,
@@ -33,6 +34,10 @@ _WORKER = "tests.benchmark.slow_lane_worker"
 
 # The number of steps for each second of a turn.
 _BLOCKS, _EVENT_WRITER, _PRINT_JSON, _ASYNCIO, _WATCHED = 2_000_000, 400_000, 1_000_000, 60_000, 2_000_000
+
+_EVENTS = 600_000  # steps, or numbers of scalars, for each second of a turn
+_NUMBERS = 4  # of an event of scalars
+_STEPS_PER_SCALARS = 100
 
 _WORKERS, _HZ = 100, 1000
 _BLOCK = 10  # steps in one write of a worker
@@ -54,6 +59,17 @@ print_events()
 _PRINT_LARGE = """
 print(json.dumps({{"event": "y" * {bytes}}}), flush=True)
 wait_for("end")
+"""
+
+_SILENCE_SECS = 0.31  # longer than the longest pause of a proxy without inotify
+_PRINT_AFTER_SILENCES = """
+import time
+for step in range({lines}):
+    time.sleep({secs})
+    print('{{"event_type": "scalars", "step": %d, "scalars": {{"sent": %d}}}}' % (step, time.time_ns()), flush=True)
+"""
+_WITHOUT_INOTIFY = """#!/bin/sh
+exec unshare --map-root-user sh -c 'echo 0 > /proc/sys/user/max_inotify_instances && exec "$@"' sh {daemon} "$@"
 """
 
 _RUNS = 100  # the runs in ListRuns's answer
@@ -90,6 +106,36 @@ def _durable(command: Callable[[int], list[str]], per_second: int, name: str, se
         _print_steps(daemon, client, command(steps), steps)
         rate = steps / (time.perf_counter() - began)
     return {"K steps/s": rate / 1e3, "worker alone, K steps/s": alone / 1e3}
+
+
+def _rows(kind: str, name: str, seconds: float) -> Figures:
+    """Measures rows of scalars, of which each number is one, or of steps, alone or with scalars between them."""
+    rows = round(_EVENTS * seconds)
+    steps = 0 if kind == "scalars" else rows
+    scalars = {"steps": 0, "scalars": rows // _NUMBERS, "both": rows // _STEPS_PER_SCALARS}[kind]
+    with _daemon(name) as (_, daemon, client):
+        began = time.perf_counter()
+        run_id = client.submit(run_config(*printer_command(steps, scalars=scalars))).run_id
+        wait_for_rows(daemon.table, ROWS_OF_RUN, run_id, steps)
+        wait_for_rows(daemon.table, SCALARS_OF_RUN, run_id, scalars)
+        secs = time.perf_counter() - began
+    return {"K rows/s": rows / secs / 1e3}
+
+
+def _print_to_watcher(inotify: bool, name: str, seconds: float) -> Figures:
+    """Measures from a worker's print, after a silence, to the watcher in Python."""
+    lines = max(5, round(seconds / _SILENCE_SECS))
+    with tempfile.TemporaryDirectory(prefix=f"{name}-") as folder:
+        program = DAEMON
+        if not inotify:  # as for a user whose inotify instances are used up
+            program = Path(folder) / "daemon"
+            program.write_text(_WITHOUT_INOTIFY.format(daemon=DAEMON.absolute()), "utf-8")
+            program.chmod(0o700)
+        with running_daemon(Path(folder) / "data", program=program) as daemon, TrainerClient(daemon.address) as client:
+            source = _PRINT_AFTER_SILENCES.format(lines=lines, secs=_SILENCE_SECS)
+            run_id = client.submit(run_config(sys.executable, "-c", source)).run_id
+            delays = [time.time_ns() - event.values[0] for event in client.scalars(run_id)]
+    return us(delays, "")
 
 
 def _worker(way: str) -> Callable[[int], list[str]]:
@@ -269,6 +315,22 @@ _CASES = [
             Row("asyncio", "asyncio + sqlite3, in batches", turns(_asyncio_pipeline), ("blocks",)),
         ],
         ("K steps/s",),
+    ),
+    Case(
+        f"Scalars into durable rows, {_NUMBERS} an event, each a row; one such event after {_STEPS_PER_SCALARS} steps",
+        [
+            Row("steps_alone", "Tandem, steps", turns(_rows, "steps")),
+            Row("scalars", "Tandem, scalars", turns(_rows, "scalars"), ("steps_alone",)),
+            Row("steps_beside", "Tandem, steps beside scalars", turns(_rows, "both"), ("steps_alone",)),
+        ],
+        ("K rows/s",),
+    ),
+    Case(
+        "From the print of an idle worker to a watcher in Python",
+        [
+            Row("print_inotify", "Tandem", turns(_print_to_watcher, True)),
+            Row("print_poll", "Tandem, a proxy without inotify", turns(_print_to_watcher, False), ("print_inotify",)),
+        ],
     ),
     Case(
         f"{_WORKERS} workers, {_HZ:,} steps a second each",

@@ -12,23 +12,28 @@ TICKS = os.sysconf("SC_CLK_TCK")  # ticks a second in /proc's CPU times
 STEP_PRINTER = Path(__file__).with_name("slow_lane_step_printer")
 EVENTS_OF_RUN = "SELECT max(seq_id) FROM lifecycle WHERE run_id = ?"
 ROWS_OF_RUN = "SELECT max(seq_id) FROM step_rows WHERE run = (SELECT run FROM runs WHERE run_id = ?)"
+SCALARS_OF_RUN = ROWS_OF_RUN.replace("step_rows", "scalar_rows")
 
 _POLL_SECS = 0.005
 
 
-def printer_command(steps: int, *, hz: float = 0, block: int = 50, gate: Path | None = None) -> list[str]:
+def printer_command(
+    steps: int, *, scalars: int = 0, hz: float = 0, block: int = 50, gate: Path | None = None
+) -> list[str]:
     """Returns the command of a worker that uses little CPU time.
 
     Args:
       steps: The number of steps.
-      hz: The steps a second; 0: as fast as possible.
-      block: The number of steps in one write.
+      scalars: The number of events of four scalars, evenly between the steps.
+      hz: The events a second; 0: as fast as possible.
+      block: The number of events in one write.
       gate: The worker begins when this file exists; None: at once.
 
     Returns:
       The program and its arguments.
     """
-    return [str(STEP_PRINTER), f"--steps={steps}", f"--hz={hz}", f"--block={block}", f"--gate={gate or ''}"]
+    counts = [f"--steps={steps}", f"--scalars={scalars}"]
+    return [str(STEP_PRINTER), *counts, f"--hz={hz}", f"--block={block}", f"--gate={gate or ''}"]
 
 
 def python_command(*arguments: str) -> list[str]:

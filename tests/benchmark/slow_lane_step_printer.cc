@@ -1,8 +1,10 @@
-// A worker that prints steps with little CPU time: the line of the slow lane's
-// original design document, with the time.
+// A worker that prints events with little CPU time: steps, by the line of the
+// slow lane's original design document with the time, and scalars.
 //
 //   step_printer --steps=500000                # as fast as possible
-//   step_printer --steps=20000 --hz=1000       # paced, --block steps at a time
+//   step_printer --steps=20000 --hz=1000       # paced, --block events at a
+//   time step_printer --steps=20000 --scalars=200   # an event of scalars after
+//   100
 #include <time.h>
 #include <unistd.h>
 
@@ -19,8 +21,10 @@
 #include "tests/benchmark/or_exit.h"
 
 ABSL_FLAG(uint64_t, steps, 500'000, "how many to print");
-ABSL_FLAG(uint64_t, block, 50, "steps in one write");
-ABSL_FLAG(double, hz, 0, "steps a second; 0: as fast as possible");
+ABSL_FLAG(uint64_t, scalars, 0,
+          "how many events of four scalars to print, evenly between the steps");
+ABSL_FLAG(uint64_t, block, 50, "events in one write");
+ABSL_FLAG(double, hz, 0, "events a second; 0: as fast as possible");
 ABSL_FLAG(std::string, gate, "",
           "a file for whose creation it waits; empty: it begins at once");
 
@@ -47,6 +51,16 @@ void AddLine(uint64_t index, int64_t unix_ns, std::string* text) {
       index / kStepsOfEpisode, index, index, unix_ns);
 }
 
+void AddScalars(uint64_t index, int64_t unix_ns, std::string* text) {
+  absl::StrAppendFormat(
+      text,
+      "{\"event_type\": \"scalars\", \"step\": %d, \"scalars\": "
+      "{\"train/loss\": %d.5, \"train/approx_kl\": 0.0123, "
+      "\"train/clip_fraction\": 0.25, \"rollout/ep_rew_mean\": -17.5}, "
+      "\"ts_unix_ns\": %d}\n",
+      index, index, unix_ns);
+}
+
 void WriteAll(absl::string_view text) {
   while (!text.empty()) {
     const ssize_t written = write(STDOUT_FILENO, text.data(), text.size());
@@ -65,6 +79,9 @@ void SleepUntil(int64_t monotonic_ns) {
 
 int Main() {
   const uint64_t steps = absl::GetFlag(FLAGS_steps);
+  const uint64_t scalars = absl::GetFlag(FLAGS_scalars);
+  const uint64_t events = steps + scalars;
+  const uint64_t every = scalars > 0 ? events / scalars : events + 1;
   const uint64_t block = absl::GetFlag(FLAGS_block);
   const double hz = absl::GetFlag(FLAGS_hz);
   Require(block > 0 && hz >= 0, "expected --block above 0 and --hz from 0");
@@ -74,13 +91,18 @@ int Main() {
   }
   const int64_t begin_ns = MonotonicNanos();
   std::string text;
-  for (uint64_t index = 0; index < steps; ++index) {
+  uint64_t printed_scalars = 0;
+  for (uint64_t index = 0; index < events; ++index) {
     if (hz > 0 && index % block == 0) {
       SleepUntil(begin_ns +
                  static_cast<int64_t>(1e9 * static_cast<double>(index) / hz));
     }
-    AddLine(index, UnixNanos(), &text);
-    if ((index + 1) % block == 0 || index + 1 == steps) {
+    if ((index + 1) % every == 0 && printed_scalars < scalars) {
+      AddScalars(++printed_scalars, UnixNanos(), &text);
+    } else {
+      AddLine(index - printed_scalars, UnixNanos(), &text);
+    }
+    if ((index + 1) % block == 0 || index + 1 == events) {
       WriteAll(text);
       text.clear();
     }
@@ -92,7 +114,7 @@ int Main() {
 }  // namespace tandem
 
 int main(int argc, char** argv) {
-  absl::SetProgramUsageMessage("Prints steps as a worker does.");
+  absl::SetProgramUsageMessage("Prints steps and scalars as a worker does.");
   absl::ParseCommandLine(argc, argv);
   return tandem::Main();
 }

@@ -1,4 +1,4 @@
-"""Reads the code blocks of Markdown pages, and runs the blocks in Python, shell and JSON as printed.
+"""Reads the code blocks of Markdown pages, and runs the blocks in Python, shell, JSON and TOML as printed.
 
 Data flow: page -> blocks -> examples -> files in a folder -> processes.
 
@@ -25,6 +25,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -38,6 +39,7 @@ NEEDS = {
     "environments": "packages with environments, by tools/test --with environments",
     "frameworks": "torch and the frameworks, by tools/test --with frameworks",
     "minutes": "minutes of time, or of download",
+    "optuna": "Optuna, beside the wheel's packages",
     "pygame": "Gymnasium's extra classic-control",
     "queries": "the table of two runs, by tools/test --with queries",
     "ray": "Ray, by tools/test --with ray",
@@ -46,7 +48,8 @@ NEEDS = {
 
 # Blocks that are not run: programs' output, and excerpts of source files.
 _SHOWN = ("c", "cpp", "csharp", "sql", "text")
-_RUN = {"bash": ".sh", "json": ".json", "python": ".py"}
+_RUN = {"bash": ".sh", "json": ".json", "python": ".py", "toml": ".toml"}
+_READ = {"json": json.loads, "toml": tomllib.loads}
 
 _COMMENT = re.compile(r"^ *<!-- (.*) -->$")
 _FENCE = re.compile(r"^( *)```(\w*)$")
@@ -223,9 +226,9 @@ def run_example(example: Example, folder: Path, environment: Mapping[str, str], 
             if saved_as:
                 (folder / saved_as).write_text("".join(block.code for block in blocks), "utf-8")
                 continue
-            if language == "json":
+            if language in _READ:
                 for block in blocks:
-                    json.loads(block.code)
+                    _READ[language](block.code)
                 continue
             process = at_work.enter_context(_started(blocks, folder, environment, working or folder))
             if interrupted:

@@ -190,9 +190,13 @@ class Page:
         self.driver = webdriver.Chrome(service=Service("/usr/bin/chromedriver"), options=options)
 
     def open(self, address: str) -> None:
-        """Opens an address, and waits until the page is connected. The page is dark, whatever the machine prefers."""
+        """Opens an address, and waits until the page is connected. The page is dark, whatever the machine prefers.
+
+        It shows images; tests/web/scene_samples.py, open_run_in_3d, shows scenes.
+        """
         self.driver.get(address)
         wait_for(lambda: self.text("#link") == "connected", "a connected page")
+        self.driver.execute_script("localStorage.setItem('dimension', 'images')")
         if self.theme() != "dark":
             self.press("t")
 

@@ -27,7 +27,7 @@ class SocketClient:
     """A connected WebSocket, which does not block.
 
     Attributes:
-      pictures: How many have come.
+      pictures: How many have come, and snapshots of poses.
       picture: Head and file of the last one.
       texts: The last message of each kind, by its `is`.
     """
@@ -106,7 +106,8 @@ class SocketClient:
                 head = json.loads(payload[4:begin])
                 self.picture = head, payload[begin:]
                 if draws:
-                    self.send(do="drawn", view=head["view"], sent=head["sent"])
+                    done = "posed" if "poses" in head else "drawn"
+                    self.send(do=done, view=head["view"], sent=head["sent"])
             elif kind == _PING:
                 self._send(_PONG, payload)
             elif kind == _CLOSE:

@@ -224,7 +224,7 @@ def test_contents_are_the_package_the_engine_and_the_notices(wheel: Path) -> Non
         f"{info}/licenses/third_party/nlohmann_json/copyright",
         f"{info}/licenses/third_party/pybind11/LICENSE",
     } <= modes.keys()
-    libraries = "boost c_ares flatbuffers grpc libmd openssl protobuf re2 simdjson sqlite3 utf8cpp".split()
+    libraries = "boost c_ares flatbuffers grpc libmd openssl protobuf re2 simdjson sqlite3 three utf8cpp".split()
     assert {f"{info}/licenses/third_party/{library}/copyright" for library in libraries} <= modes.keys()
     # tandem-conformance has googletest inside.
     assert [path for path in modes if "test" in path and "/gtest/" not in path] == []

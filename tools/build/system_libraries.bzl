@@ -195,6 +195,21 @@ abseil_repository = repository_rule(
     environ = [_ROOT],
 )
 
+def _three_repository_impl(ctx):
+    folder = "/usr/share/javascript/three/"
+    ctx.symlink("/usr/share/doc/libjs-three/copyright", "notices/three/copyright")
+    ctx.file("BUILD.bazel", _NOTICES % ["notices/three/copyright"] + "".join([
+        _link_tool(ctx, "three.module.js", "libjs-three", folder),
+        _link_tool(ctx, "GLTFLoader.js", "libjs-three", folder + "examples/jsm/loaders"),
+        _link_tool(ctx, "OrbitControls.js", "libjs-three", folder + "examples/jsm/controls"),
+    ]))
+
+three_repository = repository_rule(
+    doc = "Debian's three.js: its ES modules that the page uses.",
+    implementation = _three_repository_impl,
+    local = True,
+)
+
 _CSHARP = """
 # Compiled into an assembly of ours. They have the version of Debian's flatc, which generated code checks.
 filegroup(

@@ -47,6 +47,9 @@ class EngineControl {
   // Whether the engine's process lives; false: attach again.
   bool EngineAlive() const { return side_->EngineAlive(); }
 
+  // For streams of its attendant.
+  RpcClient& calls() { return *calls_; }
+
   // `service`: a name of kServiceNames.
   absl::Status SwitchService(absl::string_view service, bool on);
   // The engine's time stops for all its clients until it is resumed, or until

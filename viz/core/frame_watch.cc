@@ -36,7 +36,6 @@ std::optional<int64_t> Integer(const nlohmann::json& object, const char* key) {
 }
 
 constexpr int64_t kRetryNs = 100'000'000;
-constexpr size_t kHistoryBuckets = 512;
 
 bool Exists(absl::string_view name) {
   return SharedRegion::At(name).has_value();
@@ -94,12 +93,7 @@ FrameMetadata ParseFrameMetadata(absl::string_view json) {
 }
 
 FrameWatch::FrameWatch(std::string run)
-    : run_(std::move(run)),
-      reason_("not searched yet"),
-      rewards_(kHistoryBuckets),
-      returns_(kHistoryBuckets),
-      step_rates_(kHistoryBuckets),
-      episode_lengths_(kHistoryBuckets) {}
+    : run_(std::move(run)), reason_("not searched yet") {}
 
 bool FrameWatch::Poll(int64_t now_ns) {
   const int64_t since_ns = polled_ns_.value_or(now_ns);
@@ -201,11 +195,11 @@ void FrameWatch::TakeFrame(int64_t now_ns, bool found_on_attaching,
     freshness_.SawNewFrame(since_ns);
   }
   rate_.Add(now_ns);
-  rewards_.Add(now_ns, frame_.metrics.last_reward);
-  returns_.Add(now_ns, frame_.metrics.rolling_return);
-  step_rates_.Add(now_ns, frame_.metrics.step_rate_hz);
+  histories_.rewards.Add(now_ns, frame_.metrics.last_reward);
+  histories_.returns.Add(now_ns, frame_.metrics.rolling_return);
+  histories_.step_rates.Add(now_ns, frame_.metrics.step_rate_hz);
   if (metadata_.episode_length.has_value()) {
-    episode_lengths_.Add(now_ns, *metadata_.episode_length);
+    histories_.episode_lengths.Add(now_ns, *metadata_.episode_length);
   }
 }
 

@@ -93,11 +93,8 @@ class FrameWatch {
   // restarts; nullopt if the writer does not count.
   std::optional<int64_t> episodes() const;
 
-  const SampleHistory& rewards() const { return rewards_; }
-  const SampleHistory& returns() const { return returns_; }
-  const SampleHistory& step_rates() const { return step_rates_; }
-  // Empty until the writer reports an ended episode.
-  const SampleHistory& episode_lengths() const { return episode_lengths_; }
+  // Lengths are empty until the writer reports an ended episode.
+  const RunHistories& histories() const { return histories_; }
 
  private:
   bool Attach(int64_t now_ns);
@@ -122,10 +119,7 @@ class FrameWatch {
   std::optional<int64_t> episodes_now_;  // the writer's count
   int64_t episodes_before_ = 0;          // the counts of earlier writers
   FrameRate rate_;
-  SampleHistory rewards_;
-  SampleHistory returns_;
-  SampleHistory step_rates_;
-  SampleHistory episode_lengths_;
+  RunHistories histories_;
 };
 
 }  // namespace tandem

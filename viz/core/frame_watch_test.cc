@@ -241,7 +241,7 @@ TEST_P(FrameWatchTest, DeliversEachFrameOnceAndCountsTheRest) {
   LookFor(30'000'000);
   EXPECT_EQ(watch_.frames(), delivered);
   EXPECT_EQ(watch_.dropped() + delivered, 200 - first + 1);
-  EXPECT_EQ(watch_.rewards().count(), watch_.new_frames());
+  EXPECT_EQ(watch_.histories().rewards.count(), watch_.new_frames());
   EXPECT_EQ(watch_.episodes(), 20);
 }
 

@@ -1,7 +1,5 @@
 #include "viz/core/playback.h"
 
-#include <algorithm>
-
 #include "absl/strings/str_cat.h"
 #include "viz/core/quantities.h"
 
@@ -12,17 +10,6 @@ void Playback::Freeze(int64_t now_ns, const Freshness& freshness) {
   frozen_ = {.at_ns = now_ns,
              .age_ns = freshness.AgeNsAt(now_ns).value_or(0),
              .at_least = freshness.AgeIsAtLeast()};
-}
-
-std::shared_ptr<const KeptFrame> Playback::SeekTo(int64_t before_ns,
-                                                  int64_t now_ns,
-                                                  const FrameTape& tape) {
-  if (tape.empty()) return nullptr;
-  const int64_t at_ns =
-      std::clamp(tape.end_ns() - before_ns, tape.begin_ns(), tape.end_ns());
-  std::shared_ptr<const KeptFrame> frame = tape.At(std::min(at_ns, now_ns));
-  frozen_ = {.at_ns = at_ns, .age_ns = at_ns - frame->at_ns};
-  return frame;
 }
 
 int64_t Playback::AgeNsAt(int64_t now_ns, const Freshness& freshness) const {

@@ -1,8 +1,8 @@
-// Playback: which frame of a run a view shows: the newest (live), or one of an
-// earlier time (frozen), and the age of the shown frame.
+// Playback: which frame or which poses of a run a view shows: the newest
+// (live), or those of an earlier time (frozen), and their age.
 //
-// Data flow: the user's freeze, scrub and resume -> the shown time ->
-// FrameTape. Ownership: one view; one thread. The caller passes the times.
+// Data flow: the user's freeze, scrub and resume -> the shown time -> a Tape.
+// Ownership: one view; one thread. The caller passes the times.
 //
 //   Playback playback;
 //   playback.Freeze(now, watch.freshness());
@@ -18,13 +18,14 @@
 #ifndef TANDEM_VIZ_CORE_PLAYBACK_H_
 #define TANDEM_VIZ_CORE_PLAYBACK_H_
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
 
-#include "viz/core/frame_tape.h"
 #include "viz/core/freshness.h"
+#include "viz/core/tape.h"
 
 namespace tandem {
 
@@ -37,9 +38,10 @@ class Playback {
   void Resume() { frozen_.reset(); }
 
   // Freezes at the time `before_ns` before the tape's end, within the tape.
-  // Returns the frame to show; nullptr: the tape is empty, and nothing changed.
-  std::shared_ptr<const KeptFrame> SeekTo(int64_t before_ns, int64_t now_ns,
-                                          const FrameTape& tape);
+  // Returns the entry to show; nullptr: the tape is empty, and nothing changed.
+  template <typename Entry>
+  std::shared_ptr<const Entry> SeekTo(int64_t before_ns, int64_t now_ns,
+                                      const Tape<Entry>& tape);
 
   // The age of the shown frame; "over 2 s" if only its minimum is known.
   int64_t AgeNsAt(int64_t now_ns, const Freshness& freshness) const;
@@ -53,6 +55,17 @@ class Playback {
   };
   std::optional<Frozen> frozen_;
 };
+
+template <typename Entry>
+std::shared_ptr<const Entry> Playback::SeekTo(int64_t before_ns, int64_t now_ns,
+                                              const Tape<Entry>& tape) {
+  if (tape.empty()) return nullptr;
+  const int64_t at_ns =
+      std::clamp(tape.end_ns() - before_ns, tape.begin_ns(), tape.end_ns());
+  std::shared_ptr<const Entry> entry = tape.At(std::min(at_ns, now_ns));
+  frozen_ = {.at_ns = at_ns, .age_ns = at_ns - entry->at_ns};
+  return entry;
+}
 
 }  // namespace tandem
 

@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <memory>
 
+#include "viz/core/frame_tape.h"
+
 namespace tandem {
 namespace {
 

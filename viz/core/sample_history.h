@@ -53,6 +53,15 @@ class SampleHistory {
   uint64_t count_ = 0;
 };
 
+// The histories of a run's numbers.
+struct RunHistories {
+  static constexpr size_t kBuckets = 512;
+  SampleHistory rewards{kBuckets};
+  SampleHistory returns{kBuckets};
+  SampleHistory step_rates{kBuckets};
+  SampleHistory episode_lengths{kBuckets};
+};
+
 }  // namespace tandem
 
 #endif  // TANDEM_VIZ_CORE_SAMPLE_HISTORY_H_

@@ -1,9 +1,11 @@
-// tandem-view: shows the runs of this machine in a browser.
+// tandem-view: shows the runs of this machine in a browser, or records the
+// scene of one into a file.
 #include <signal.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <array>
+#include <atomic>
 #include <cstdio>
 #include <cstdlib>
 #include <optional>
@@ -17,6 +19,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/string_view.h"
 #include "base/error.h"
+#include "base/os/stop_signals.h"
 #include "program/grpc/library_log.h"
 #include "program/listening_sockets.h"
 #include "program/screen.h"
@@ -25,6 +28,7 @@
 #include "viz/core/file_name.h"
 #include "viz/web/access.h"
 #include "viz/web/page_model.h"
+#include "viz/web/record_scene.h"
 #include "viz/web/web_options.h"
 #include "viz/web/web_server.h"
 
@@ -34,6 +38,8 @@ namespace {
 constexpr int kExitFailed = 1;
 constexpr int kExitBadUsage = 2;
 constexpr uint16_t kForwardedPort = 8900;
+
+std::atomic<bool> stopped = false;  // by a signal
 
 struct Listener {
   std::vector<ListeningSocket> sockets;
@@ -157,6 +163,11 @@ int Main(int argc, char** argv) {
   if (options->control) {
     const absl::Status made = MakeFolder("--recordings", options->recordings);
     if (!made.ok()) return Fail(made, kExitFailed);
+  }
+  if (!options->save.empty()) {
+    HandleStopSignals([](int) { stopped.store(true); });
+    const absl::Status saved = RecordScene(*options, &stopped);
+    return saved.ok() ? 0 : Fail(saved, kExitFailed);
   }
   RouteLibraryLog("tandem-view");
   if (const absl::Status started =

@@ -12,9 +12,11 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "absl/strings/string_view.h"
 
@@ -53,6 +55,21 @@ class MessageFields {
   }
   std::string TextIfThere(const char* name, size_t most = kMaxTextBytes) {
     return ok_ && json_.contains(name) ? Text(name, most) : "";
+  }
+  // At most `count` numbers; {} if there is no such field.
+  std::vector<uint32_t> IntegersIfThere(const char* name, size_t count) {
+    std::vector<uint32_t> numbers;
+    if (!ok_ || !json_.contains(name)) return numbers;
+    const nlohmann::json& list = json_[name];
+    if (!list.is_array() || list.size() > count) return Bad(numbers);
+    for (const nlohmann::json& item : list) {
+      if (!item.is_number_unsigned() ||
+          item.get<uint64_t>() > std::numeric_limits<uint32_t>::max()) {
+        return Bad(std::vector<uint32_t>());
+      }
+      numbers.push_back(item.get<uint32_t>());
+    }
+    return numbers;
   }
   bool Bool(const char* name) {
     const auto found = Find(name);

@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
+#include <vector>
 
 namespace tandem {
 namespace {
@@ -21,6 +23,23 @@ TEST(MessageFields, ReadsFieldsOfTheirTypes) {
   EXPECT_EQ(fields.NumberIfThere("absent", 1), 1);
   EXPECT_FALSE(fields.BoolIfThere("absent"));
   EXPECT_TRUE(fields.ok());
+}
+
+TEST(MessageFields, ReadsListsOfIntegersUpToTheirLength) {
+  constexpr char kText[] =
+      R"({"l": [3, 0, 4294967295], "n": [-1], "f": [0.5], "t": ["1"],)"
+      R"( "b": [4294967296], "i": 1})";
+  const auto read = [&](const char* name, size_t count) {
+    MessageFields fields(kText);
+    const std::vector<uint32_t> found = fields.IntegersIfThere(name, count);
+    return std::pair(found, fields.ok());
+  };
+  EXPECT_EQ(read("l", 3), std::pair(std::vector{3U, 0U, 4294967295U}, true));
+  EXPECT_EQ(read("absent", 3), std::pair(std::vector<uint32_t>(), true));
+  EXPECT_FALSE(read("l", 2).second);
+  for (const char* const name : {"n", "f", "t", "b", "i"}) {
+    EXPECT_FALSE(read(name, 3).second) << name;
+  }
 }
 
 TEST(MessageFields, RefusesOtherTypesAndValuesOutOfRange) {

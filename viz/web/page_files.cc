@@ -22,9 +22,11 @@ const PageFile* FindPageFile(absl::string_view path) {
     static PageFile table[std::size(kPageContents)];
     for (size_t i = 0; i < std::size(kPageContents); ++i) {
       const absl::string_view name = kPageContents[i].name;
-      table[i] = {.path = name == "/index.html" ? "/" : name,
-                  .type = TypeOf(name),
-                  .content = kPageContents[i].content};
+      table[i] = {
+          .path = name == "/index.html" ? "/" : name,
+          .type = TypeOf(name),
+          .content = kPageContents[i].content,
+          .is_gzip = absl::StartsWith(kPageContents[i].content, "\x1f\x8b")};
     }
     return std::span<const PageFile>(table);
   }();

@@ -29,7 +29,8 @@ TEST(PageFiles, EachModuleThatAModuleImportsExists) {
   // Begins with index.html's script.
   for (const char* const path :
        {"/app.js", "/connection.js", "/daemon.js", "/panel.js", "/plot.js",
-        "/run_list.js", "/tile.js"}) {
+        "/replay.js", "/run_list.js", "/scene.js", "/scene_link.js",
+        "/scene_panel.js", "/tile.js"}) {
     const PageFile* const file = FindPageFile(path);
     ASSERT_NE(file, nullptr) << path;
     absl::string_view rest = file->content;
@@ -41,6 +42,15 @@ TEST(PageFiles, EachModuleThatAModuleImportsExists) {
       EXPECT_NE(FindPageFile(imported), nullptr) << path << " " << imported;
     }
   }
+}
+
+TEST(PageFiles, ThreeIsCompressedAndTheScriptsAreNot) {
+  const PageFile* const three = FindPageFile("/three.js");
+  ASSERT_NE(three, nullptr);
+  EXPECT_TRUE(three->is_gzip);
+  EXPECT_EQ(three->type, "text/javascript; charset=utf-8");
+  EXPECT_LT(three->content.size(), 300'000);
+  EXPECT_FALSE(FindPageFile("/app.js")->is_gzip);
 }
 
 TEST(PageFiles, NoOtherPathIsAFile) {

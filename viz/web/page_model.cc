@@ -17,6 +17,7 @@
 #include "viz/core/log_tail.h"
 #include "viz/core/mp4_recorder.h"
 #include "viz/web/json_text.h"
+#include "viz/web/scene_replay.h"
 
 namespace tandem {
 namespace {
@@ -113,6 +114,9 @@ PageModel::PageModel(const Options& options)
               : std::make_unique<AsyncDaemonClient>(options.daemon_target)) {}
 
 PageModel::~PageModel() {
+  for (const auto& [run, recorded] : recorded_scenes_) {
+    LogAction(RecordRun{.run = run}, recorded.Saving(run)().status());
+  }
   for (const auto& [run, feed] : recorded_) {
     if (feed->recorder() != nullptr) ends_.Add(feed->TakeRecorder());
   }
@@ -156,6 +160,16 @@ std::shared_ptr<RunFeed> PageModel::Feed(const std::string& run) {
   auto feed = std::make_shared<RunFeed>(run);
   feeds_[run] = feed;
   return feed;
+}
+
+std::shared_ptr<const std::string> PageModel::Glb(int64_t model) const {
+  for (const auto& [run, feed_of_run] : feeds_) {
+    const std::shared_ptr<RunFeed> feed = feed_of_run.lock();
+    const std::shared_ptr<SceneWatch> scene =
+        feed == nullptr ? nullptr : feed->scene();
+    if (scene != nullptr && scene->model() == model) return scene->glb();
+  }
+  return nullptr;
 }
 
 std::shared_ptr<EventFollower> PageModel::Follower(const std::string& run_id) {
@@ -299,7 +313,9 @@ std::shared_ptr<Pending> PageModel::Record(const RecordRun& action) {
   const auto found = feeds_.find(action.run);
   const std::shared_ptr<RunFeed> feed =
       found == feeds_.end() ? nullptr : found->second.lock();
-  if (feed == nullptr || (!action.on && feed->recorder() == nullptr)) {
+  const bool is_recorded = feed != nullptr && (feed->recorder() != nullptr ||
+                                               RecordsScene(action.run));
+  if (feed == nullptr || (!action.on && !is_recorded)) {
     const absl::Status refused = MakeError(
         ErrorCode::kNotReady, absl::StrCat("expected a run that is ",
                                            action.on ? "opened" : "recorded",
@@ -309,19 +325,48 @@ std::shared_ptr<Pending> PageModel::Record(const RecordRun& action) {
   }
   if (!action.on) {
     recorded_.erase(action.run);
-    return ends_.Add(feed->TakeRecorder(), [action](const absl::Status& saved) {
-      LogAction(action, saved);
-    });
+    std::shared_ptr<Pending> video;
+    if (feed->recorder() != nullptr) {
+      video = ends_.Add(
+          feed->TakeRecorder(),
+          [action](const absl::Status& saved) { LogAction(action, saved); });
+    }
+    return RecordsScene(action.run) ? EndSceneRecording(action) : video;
   }
+  const std::shared_ptr<SceneWatch> scene = feed->scene();
+  const bool has_scene = scene != nullptr && scene->newest() != nullptr;
   const std::string path =
-      absl::StrCat(options_.recordings, "/", NewFileName(action.run, ".mp4"));
-  const absl::Status started = feed->StartRecording(path);
-  LogAction(action, started);
-  if (!started.ok()) return Refused(started);
-  recorded_[action.run] = feed;
+      absl::StrCat(options_.recordings, "/", NewFileName(action.run, ""));
+  const absl::Status started = feed->StartRecording(absl::StrCat(path, ".mp4"));
+  LogAction(action, has_scene ? absl::OkStatus() : started);
+  if (!started.ok() && !has_scene) return Refused(started);
+  if (started.ok()) recorded_[action.run] = feed;
+  if (has_scene) {
+    recorded_scenes_[action.run] = {.feed = feed,
+                                    .scene = scene,
+                                    .since_ns = scene->newest()->at_ns,
+                                    .path = path};
+  }
   auto pending = std::make_shared<Pending>();
-  pending->Set(absl::StrCat("Recording ", path));
+  pending->Set(absl::StrCat("Recording ", path, has_scene ? ".html" : ".mp4"));
   return pending;
+}
+
+std::shared_ptr<Pending> PageModel::EndSceneRecording(const RecordRun& action) {
+  const auto ended = recorded_scenes_.extract(action.run);
+  return StartAction(
+      &scene_thread_, ended.mapped().Saving(action.run),
+      [action](const absl::Status& saved) { LogAction(action, saved); });
+}
+
+std::function<absl::StatusOr<std::string>()> PageModel::RecordedScene::Saving(
+    const std::string& run) const {
+  return [recording = SceneRecording::Of(*scene, run, since_ns),
+          path = path]() -> absl::StatusOr<std::string> {
+    TANDEM_RETURN_IF_ERROR(SaveScene(recording, absl::StrCat(path, ".html")));
+    TANDEM_RETURN_IF_ERROR(SaveScene(recording, absl::StrCat(path, ".glb")));
+    return absl::StrCat("Saved ", path, ".html and .glb");
+  };
 }
 
 void PageModel::EndBrokenRecordings() {

@@ -15,6 +15,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -79,11 +80,23 @@ class PageModel {
   // runs are watched.
   std::shared_ptr<RunFeed> Feed(const std::string& run);
   size_t feeds() const { return feeds_.size(); }
+  // Returns the scene of a feed.
+  std::shared_ptr<SceneWatch> Scene(RunFeed* feed) {
+    return feed->Scene(&scene_thread_);
+  }
+  // Returns the GLB of a watched scene's model (SceneWatch::model); nullptr:
+  // none has this number.
+  std::shared_ptr<const std::string> Glb(int64_t model) const;
   // The same for a run of the daemon; nullptr: there is no daemon, or
   // too many runs are followed.
   std::shared_ptr<EventFollower> Follower(const std::string& run_id);
   // Whether frames must be polled also without a browser.
-  bool records() const { return !recorded_.empty(); }
+  bool records() const {
+    return !recorded_.empty() || !recorded_scenes_.empty();
+  }
+  bool RecordsScene(const std::string& run) const {
+    return recorded_scenes_.contains(run);
+  }
 
   // The daemon's report, as JSON objects.
   struct DaemonTexts {
@@ -115,17 +128,32 @@ class PageModel {
 
  private:
   std::shared_ptr<Pending> Record(const RecordRun& action);
+  // Ends the recording of a run's scene, and begins to write its files.
+  std::shared_ptr<Pending> EndSceneRecording(const RecordRun& action);
   void EndBrokenRecordings();
+
+  struct RecordedScene {
+    std::shared_ptr<RunFeed> feed;  // for its polls
+    std::shared_ptr<SceneWatch> scene;
+    int64_t since_ns = 0;
+    std::string path;  // without an ending
+
+    // Returns the work that writes the files of what was recorded so far.
+    std::function<absl::StatusOr<std::string>()> Saving(
+        const std::string& run) const;
+  };
 
   const Options options_;
   RunList run_list_;
   std::optional<int64_t> scanned_ns_;
   std::string runs_json_ = "[]";
   uint64_t runs_version_ = 1;
+  WorkThread scene_thread_;
   std::map<std::string, std::string> frames_of_;  // a daemon's run -> a run
   std::map<std::string, std::weak_ptr<RunFeed>> feeds_;
   // A recording goes on without a browser.
   std::map<std::string, std::shared_ptr<RunFeed>> recorded_;
+  std::map<std::string, RecordedScene> recorded_scenes_;  // by run
   AsyncEngineControl engines_{"tandem-view"};
   const std::unique_ptr<AsyncDaemonClient> daemon_;  // nullptr: no daemon
   std::shared_ptr<const AsyncDaemonClient::List> daemon_list_;

@@ -4,9 +4,6 @@
 
 #include <algorithm>
 #include <array>
-#include <bit>
-#include <cmath>
-#include <cstring>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <utility>
@@ -20,6 +17,7 @@
 #include "viz/core/freshness.h"
 #include "viz/web/json_text.h"
 #include "viz/web/message_fields.h"
+#include "viz/web/page_view.h"
 
 namespace tandem {
 namespace {
@@ -32,22 +30,12 @@ constexpr int64_t kStillNs = 300'000'000;
 constexpr size_t kShownSteps = 10;
 // The list of runs takes at most this share of a line.
 constexpr int64_t kListBytesPerSec = 20'000;
+constexpr size_t kMostSceneEnvs = 4096;
 
 std::string HostName() {
   std::array<char, 256> name = {};
   if (gethostname(name.data(), name.size() - 1) != 0) return "";
   return Printable(name.data());
-}
-
-std::string Binary(const Json& head, const std::vector<uint8_t>& jpeg) {
-  static_assert(std::endian::native == std::endian::little);
-  const std::string text = TextOfJson(head);
-  const auto bytes = static_cast<uint32_t>(text.size());
-  std::string message(sizeof(bytes), '\0');
-  std::memcpy(message.data(), &bytes, sizeof(bytes));
-  absl::StrAppend(&message, text);
-  message.append(reinterpret_cast<const char*>(jpeg.data()), jpeg.size());
-  return message;
 }
 
 // Reads an action; each has fields of its own.
@@ -75,33 +63,7 @@ PageAction ActionOf(MessageFields* fields) {
   return UnknownAction{what};
 }
 
-Json StepOf(const FrameMetadata& metadata) {
-  return metadata.step.has_value() ? Json(*metadata.step) : Json(nullptr);
-}
-
 }  // namespace
-
-struct PageSession::View {
-  int64_t id = 0;
-  std::shared_ptr<RunFeed> feed;
-  uint32_t width = 0;
-  PicturePace pace;
-  Playback playback;
-  // The tape's end at the freeze, to which the browser's times refer: the tape
-  // goes on. nullopt: live.
-  std::optional<int64_t> frozen_end_ns;
-  uint64_t seen_frames = 0;  // of the feed, sent or skipped
-  bool has_news = false;     // a frame that was not sent yet
-  // The time of the newest picture, if its quality was not the best.
-  std::optional<int64_t> coarse_since_ns;
-  std::shared_ptr<const KeptFrame> sought;  // to be sent
-  bool snapshot_wanted = false;
-  int64_t next_numbers_ns = 0;
-  SeriesCursor rewards;
-  SeriesCursor returns;
-  SeriesCursor step_rates;
-  SeriesCursor episode_lengths;
-};
 
 PageSession::PageSession(PageModel* page_model) : model_(page_model) {}
 
@@ -187,35 +149,58 @@ bool PageSession::ReceiveForView(const std::string& what, MessageFields* fields,
   const auto found = views_.find(id);
   // A message may cross the end of its view.
   if (found == views_.end()) return true;
-  View& view = *found->second;
+  PageView& view = *found->second;
   if (what == "unwatch") {
     views_.erase(found);
   } else if (what == "size") {
     view.width = static_cast<uint32_t>(fields->Integer("width", 1, 16'384));
+  } else if (what == "scene") {
+    if (view.scene == nullptr) {
+      view.scene = model_->Scene(view.feed.get());
+      view.envs = view.scene->Join();
+      view.scene_due_ns = now_ns + kSecond;
+      view.scene_sent.clear();
+      view.scene_pace = {};
+    }
+    *view.envs = fields->IntegersIfThere("envs", kMostSceneEnvs);
+    view.poses_sent = 0;
+    view.next_numbers_ns = 0;
+    view.Choose(now_ns);
+  } else if (what == "unscene") {
+    view.envs.reset();
+    view.scene.reset();
+    view.Choose(now_ns);
+  } else if (what == "posed") {
+    view.scene_pace.Posed(
+        static_cast<uint64_t>(fields->Integer("sent", 1, kMaxMetadataInteger)));
   } else if (what == "drawn") {
     view.pace.Drawn(
         static_cast<uint64_t>(fields->Integer("sent", 1, kMaxMetadataInteger)),
         now_ns);
   } else if (what == "freeze") {
-    view.playback.Freeze(now_ns, view.feed->watch().freshness());
+    view.playback.Freeze(now_ns, view.freshness());
     if (!view.frozen_end_ns.has_value()) {
-      view.frozen_end_ns = view.feed->tape().end_ns();
+      view.frozen_end_ns =
+          view.WithTape([](const auto& tape, auto) { return tape.end_ns(); });
     }
   } else if (what == "live") {
     view.playback.Resume();
     view.frozen_end_ns.reset();
     view.sought.reset();
+    view.sought_poses.reset();
     view.has_news = true;
+    view.poses_sent = 0;
   } else if (what == "snapshot") {
     view.snapshot_wanted = true;
   } else if (what == "seek") {
     const int64_t before_ms = fields->Integer("before_ms", 0, 3'600'000);
     if (!fields->ok()) return false;
-    const FrameTape& tape = view.feed->tape();
-    if (!view.frozen_end_ns.has_value()) view.frozen_end_ns = tape.end_ns();
-    const int64_t since_ns = tape.end_ns() - *view.frozen_end_ns;
-    view.sought =
-        view.playback.SeekTo(before_ms * kNsPerMs + since_ns, now_ns, tape);
+    view.WithTape([&](const auto& tape, auto* sought) {
+      if (!view.frozen_end_ns.has_value()) view.frozen_end_ns = tape.end_ns();
+      const int64_t since_ns = tape.end_ns() - *view.frozen_end_ns;
+      *sought =
+          view.playback.SeekTo(before_ms * kNsPerMs + since_ns, now_ns, tape);
+    });
   } else {
     return false;
   }
@@ -235,11 +220,12 @@ bool PageSession::Watch(int64_t id, const std::string& run, uint32_t width) {
                                 "others")}}));
     return true;
   }
-  auto view = std::make_unique<View>();
+  auto view = std::make_unique<PageView>();
   view->id = id;
   view->width = width;
   view->has_news = feed->watch().frame().number > 0;
   view->seen_frames = feed->watch().frames();
+  view->pictures = feed->WatchPictures();
   view->feed = std::move(feed);
   if (line_ns_.has_value()) view->pace.MeasuredLine(*line_ns_);
   views_.emplace(id, std::move(view));
@@ -262,8 +248,10 @@ std::optional<PageMessage> PageSession::Next(int64_t now_ns) {
   if (std::optional<std::string> text = NextText(now_ns)) {
     return PageMessage{.binary = false, .bytes = *std::move(text)};
   }
-  if (std::optional<std::string> picture = NextPicture(now_ns)) {
-    return PageMessage{.binary = true, .bytes = *std::move(picture)};
+  std::optional<std::string> content = NextPoses();
+  if (!content.has_value()) content = NextPicture(now_ns);
+  if (content.has_value()) {
+    return PageMessage{.binary = true, .bytes = *std::move(content)};
   }
   return std::nullopt;
 }
@@ -317,7 +305,12 @@ std::optional<std::string> PageSession::NextText(int64_t now_ns) {
     return absl::StrCat(R"({"is":"runs","runs":)", runs, "}");
   }
   for (auto& [id, view] : views_) {
-    if (now_ns >= view->next_numbers_ns) return NumbersOf(view.get(), now_ns);
+    view->Choose(now_ns);
+    if (std::optional<std::string> text = view->SceneText()) return text;
+    if (now_ns >= view->next_numbers_ns) {
+      view->next_numbers_ns = now_ns + kNumbersNs;
+      return view->NumbersText(now_ns, model_->RecordsScene(view->feed->run()));
+    }
   }
   if (!panel_.empty() && now_ns >= next_panel_ns_) {
     next_panel_ns_ = now_ns + kNumbersNs;
@@ -387,51 +380,12 @@ std::string PageSession::EventsText() {
          {"episode length", episode_lengths_.Next(events.lengths)}}}});
 }
 
-std::string PageSession::NumbersOf(View* view, int64_t now_ns) {
-  view->next_numbers_ns = now_ns + kNumbersNs;
-  const FrameWatch& watch = view->feed->watch();
-  const FrameTape& tape = view->feed->tape();
-  const Frame& frame = watch.frame();
-  const auto of_frame = [&frame](double value) {
-    return frame.number == 0 ? Json() : NumberOrNull(value);
-  };
-  Json json = {
-      {"is", "view"},
-      {"view", view->id},
-      {"state", std::string(FreshnessName(watch.StateAt(now_ns)))},
-      {"reason", watch.reason()},
-      {"frozen", view->playback.frozen()},
-      {"age", frame.number == 0
-                  ? Json()
-                  : Json(view->playback.AgeTextAt(now_ns, watch.freshness()))},
-      {"fps",
-       NumberOrNull(std::round(watch.FramesPerSecondAt(now_ns) * 10) / 10)},
-      {"dropped", watch.dropped()},
-      {"episodes", nullptr},
-      {"step", StepOf(watch.metadata())},
-      {"error", watch.metadata().error.empty() ? view->feed->error()
-                                               : watch.metadata().error},
-      {"recording", view->feed->recorder() != nullptr},
-      {"tape_ms", (tape.end_ns() - tape.begin_ns()) / kNsPerMs},
-      {"level", view->pace.level()},
-      {"width", frame.width},
-      {"height", frame.height},
-      {"reward", of_frame(frame.metrics.last_reward)},
-      {"return", of_frame(frame.metrics.rolling_return)},
-      {"step_rate", of_frame(frame.metrics.step_rate_hz)},
-      {"series",
-       {{"reward", view->rewards.Next(watch.rewards())},
-        {"return", view->returns.Next(watch.returns())},
-        {"step rate", view->step_rates.Next(watch.step_rates())},
-        {"episode length",
-         view->episode_lengths.Next(watch.episode_lengths())}}}};
-  if (const std::optional<int64_t> episodes = watch.episodes()) {
-    json["episodes"] = *episodes;
+std::optional<std::string> PageSession::NextPoses() {
+  for (auto& [id, view] : views_) {
+    std::optional<std::string> message = view->NextPoses(&sent_);
+    if (message.has_value()) return message;
   }
-  if (const std::optional<int64_t> trip = view->pace.round_trip_ns()) {
-    json["round_trip_ms"] = *trip / kNsPerMs;
-  }
-  return TextOfJson(json);
+  return std::nullopt;
 }
 
 std::optional<std::string> PageSession::NextPicture(int64_t now_ns) {
@@ -439,20 +393,16 @@ std::optional<std::string> PageSession::NextPicture(int64_t now_ns) {
     if (view->sought == nullptr) continue;
     const std::shared_ptr<const KeptFrame> kept = std::move(view->sought);
     view->sought.reset();
-    const Json head = {
-        {"view", id},
-        {"sent", 0},  // the browser does not acknowledge it
-        {"width", kept->picture.width},
-        {"height", kept->picture.height},
-        {"step", StepOf(kept->metadata)},
-        {"tiles", kept->metadata.tiles},
-        {"rows", kept->metadata.grid.rows},
-        {"columns", kept->metadata.grid.columns},
-        {"before_ms",
-         std::max<int64_t>(
-             0, view->frozen_end_ns.value_or(kept->at_ns) - kept->at_ns) /
-             kNsPerMs}};
-    return Binary(head, kept->picture.file);
+    const Json head = {{"view", id},
+                       {"sent", 0},  // the browser does not acknowledge it
+                       {"width", kept->picture.width},
+                       {"height", kept->picture.height},
+                       {"step", StepOf(kept->metadata)},
+                       {"tiles", kept->metadata.tiles},
+                       {"rows", kept->metadata.grid.rows},
+                       {"columns", kept->metadata.grid.columns},
+                       {"before_ms", view->BeforeMs(kept->at_ns)}};
+    return BinaryMessage(head, kept->picture.file);
   }
   for (auto& [id, view] : views_) {
     if (!std::exchange(view->snapshot_wanted, false)) continue;
@@ -462,19 +412,19 @@ std::optional<std::string> PageSession::NextPicture(int64_t now_ns) {
                        {"sent", 0},
                        {"png", true},
                        {"step", StepOf(view->feed->watch().metadata())}};
-    return Binary(head, picture->file);
+    return BinaryMessage(head, picture->file);
   }
   // Begins behind the view that got the picture before.
   auto at = views_.upper_bound(last_view_);
   for (size_t i = 0; i < views_.size(); ++i, ++at) {
     if (at == views_.end()) at = views_.begin();
-    View& view = *at->second;
+    PageView& view = *at->second;
     // A still image is sent once more, in the best quality.
     const bool sharpens = !view.has_news && view.pace.IsIdle() &&
                           view.coarse_since_ns.has_value() &&
                           now_ns - *view.coarse_since_ns > kStillNs;
-    if ((!view.has_news && !sharpens) || view.playback.frozen() ||
-        !view.pace.MaySend()) {
+    if (view.pictures == nullptr || (!view.has_news && !sharpens) ||
+        view.playback.frozen() || !view.pace.MaySend()) {
       continue;
     }
     view.has_news = false;
@@ -491,7 +441,7 @@ std::optional<std::string> PageSession::NextPicture(int64_t now_ns) {
         {"width", picture->width},    {"height", picture->height},
         {"step", StepOf(metadata)},   {"tiles", metadata.tiles},
         {"rows", metadata.grid.rows}, {"columns", metadata.grid.columns}};
-    return Binary(head, picture->file);
+    return BinaryMessage(head, picture->file);
   }
   return std::nullopt;
 }

@@ -17,11 +17,17 @@
 //                                      width in pixels of the screen
 //   size      view, width              changes the width
 //   unwatch   view                     ends the view
+//   scene     view, envs               shows the run's scene in place of its
+//                                      pictures; [] or no `envs`: the first
+//                                      environments. Again: other ones.
+//   unscene   view                     shows pictures again
+//   posed     view, sent               acknowledges a snapshot of poses
 //   drawn     view, sent               acknowledges a picture
 //   pong      -                        answers "hello"
-//   freeze    view                     keeps the shown picture
-//   seek      view, before_ms          freezes; sends the picture of that time
-//                                      before the tape's end at the freeze
+//   freeze    view                     keeps the shown picture or poses
+//   seek      view, before_ms          freezes; sends the picture or the poses
+//                                      of that time before the tape's end at
+//                                      the freeze
 //   live      view                     ends a freeze
 //   snapshot  view                     sends the newest frame as PNG
 //   panel     region                   reports of an engine; "": none
@@ -34,11 +40,16 @@
 //   act       id, what, target, ...    PageModel::Act; answered by "done"
 //
 // Messages to the browser: text, JSON objects with `is`: "hello", "runs",
-// "view", "panel", "daemon" (the runs that have changed since the message
-// before), "events", "refused", "done", "answer"; and pictures, binary:
-// the length of a JSON object as uint32, little-endian; the object (view, sent,
-// width, height, step, tiles, rows, columns, before_ms, png); a JPEG file, or
-// with `png` a PNG file.
+// "view", "scene", "panel", "daemon" (the runs that have changed since the
+// message before), "events", "refused", "done", "answer"; and binary ones: the
+// length of a JSON object as uint32, little-endian; the object; and
+//   a picture     a JPEG file, or with `png` a PNG file; the object has view,
+//                 sent, width, height, step, tiles, rows, columns, before_ms,
+//                 png
+//   with `poses`  rows as in schema/layout/scene.h; the object has view, sent,
+//                 exchange, time_ms, before_ms. At most
+//                 ScenePace::kMostOnTheWay of a view are not acknowledged. The
+//                 GLB is at the path that "scene" names.
 
 #ifndef TANDEM_VIZ_WEB_PAGE_SESSION_H_
 #define TANDEM_VIZ_WEB_PAGE_SESSION_H_
@@ -53,15 +64,13 @@
 #include <vector>
 
 #include "absl/strings/string_view.h"
-#include "viz/core/playback.h"
 #include "viz/web/page_model.h"
-#include "viz/web/picture_pace.h"
-#include "viz/web/run_feed.h"
 #include "viz/web/series_cursor.h"
 
 namespace tandem {
 
 class MessageFields;
+struct PageView;
 
 struct PageMessage {
   bool binary = false;
@@ -90,7 +99,6 @@ class PageSession {
   std::optional<PageMessage> Next(int64_t now_ns);
 
  private:
-  struct View;
   struct Waiting {
     int64_t id = 0;
     std::shared_ptr<Pending> result;
@@ -103,8 +111,8 @@ class PageSession {
                       int64_t now_ns);
   bool Watch(int64_t view, const std::string& run, uint32_t width);
   std::optional<std::string> NextText(int64_t now_ns);
+  std::optional<std::string> NextPoses();
   std::optional<std::string> NextPicture(int64_t now_ns);
-  std::string NumbersOf(View* view, int64_t now_ns);
   // nullopt: nothing is new.
   std::optional<std::string> DaemonText(int64_t now_ns);
   std::string EventsText();
@@ -112,9 +120,9 @@ class PageSession {
   PageModel* const model_;
   std::optional<int64_t> hello_ns_;  // when it was sent
   std::optional<int64_t> line_ns_;   // the round trip of hello
-  std::map<int64_t, std::unique_ptr<View>> views_;
+  std::map<int64_t, std::unique_ptr<PageView>> views_;
   int64_t last_view_ = 0;  // that got a picture, so that each gets its turn
-  uint64_t sent_ = 0;      // pictures
+  uint64_t sent_ = 0;      // pictures and snapshots
   std::deque<std::string> replies_;
   std::vector<Waiting> waiting_;
   int64_t acted_ns_ = 0;  // when the last "done" was sent

@@ -7,11 +7,39 @@
 namespace tandem {
 
 bool RunFeed::Poll(int64_t now_ns) {
+  if (const std::shared_ptr<SceneWatch> scene = scene_.lock()) {
+    scene->Poll(now_ns);
+  }
+  if (pictures_.expired() && recorder_ == nullptr) {
+    watch_.Detach();
+    return false;
+  }
   if (!watch_.Poll(now_ns)) return false;
   encoded_.clear();
   tape_.Record(watch_, now_ns);
   if (recorder_ != nullptr) recorder_->Add(watch_.frame(), now_ns);
   return true;
+}
+
+std::shared_ptr<void> RunFeed::WatchPictures() {
+  std::shared_ptr<void> watched = pictures_.lock();
+  if (watched == nullptr) pictures_ = watched = std::make_shared<bool>();
+  return watched;
+}
+
+std::shared_ptr<SceneWatch> RunFeed::Scene(WorkThread* thread) {
+  std::shared_ptr<SceneWatch> scene = scene_.lock();
+  if (scene == nullptr) {
+    scene_ = scene = std::make_shared<SceneWatch>(run_, thread);
+  }
+  return scene;
+}
+
+void RunFeed::ShareTapeWith(size_t feeds) {
+  tape_.ShareWith(feeds);
+  if (const std::shared_ptr<SceneWatch> scene = scene_.lock()) {
+    scene->ShareTapeWith(feeds);
+  }
 }
 
 absl::Status RunFeed::StartRecording(const std::string& path) {

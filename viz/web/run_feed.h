@@ -1,11 +1,13 @@
 // RunFeed: one run for all browsers that show it.
 //
 // Data flow: FrameWatch -> the newest frame, encoded once for each quality; and
-// the tape of the last 60 s.
+// the tape of the last 60 s. SceneWatch -> the scene, for views in 3D.
 // Ownership: the views of all browsers share it; the server's one thread. With
-// the last view it detaches, and the run's engine stops rendering.
+// the last view of its pictures it detaches, and the run's engine stops
+// rendering.
 //
 //   auto feed = std::make_shared<RunFeed>("demo");
+//   const std::shared_ptr<void> pictures = feed->WatchPictures();
 //   if (feed->Poll(MonotonicNanos())) Send(*feed->Encode(pace.quality(), 640));
 
 #ifndef TANDEM_VIZ_WEB_RUN_FEED_H_
@@ -19,10 +21,12 @@
 #include <utility>
 
 #include "absl/status/status.h"
+#include "viz/core/background.h"
 #include "viz/core/frame_tape.h"
 #include "viz/core/frame_watch.h"
 #include "viz/core/mp4_recorder.h"
 #include "viz/core/picture.h"
+#include "viz/core/scene_watch.h"
 #include "viz/web/picture_pace.h"
 
 namespace tandem {
@@ -31,8 +35,16 @@ class RunFeed {
  public:
   explicit RunFeed(const std::string& run) : run_(run), watch_(run) {}
 
-  // As FrameWatch::Poll; also records the tape, and the recording.
+  // Polls the scene, if there is one; and as FrameWatch::Poll, if the pictures
+  // are watched or recorded; also records the tape, and the recording.
   bool Poll(int64_t now_ns);
+
+  // The pictures are polled as long as the caller has the result.
+  std::shared_ptr<void> WatchPictures();
+  // Returns the run's scene, the same for all; `thread` as SceneWatch's.
+  std::shared_ptr<SceneWatch> Scene(WorkThread* thread);
+  // nullptr: no view has it.
+  std::shared_ptr<SceneWatch> scene() const { return scene_.lock(); }
 
   // Records into a new file. Errors: those of Mp4Recorder::Start, and
   // kInvalidArgument: it records already.
@@ -57,12 +69,14 @@ class RunFeed {
   const std::string& run() const { return run_; }
   const FrameWatch& watch() const { return watch_; }
   const FrameTape& tape() const { return tape_; }
-  void ShareTapeWith(size_t feeds) { tape_.ShareWith(feeds); }
+  void ShareTapeWith(size_t feeds);
 
  private:
   const std::string run_;
   FrameWatch watch_;
   FrameTape tape_;
+  std::weak_ptr<void> pictures_;
+  std::weak_ptr<SceneWatch> scene_;
   std::unique_ptr<Mp4Recorder> recorder_;
   std::string error_;
   // Of the newest frame, by divisor and quality.

@@ -5,7 +5,7 @@
 // Ownership: one view of one browser, for one number.
 //
 //   SeriesCursor cursor;
-//   json["return"] = cursor.Next(watch.returns());
+//   json["return"] = cursor.Next(watch.histories().returns);
 //   // {"bucket_ms": 16, "from": 12, "points": [[ms, mean, min, max], ...]}
 
 #ifndef TANDEM_VIZ_WEB_SERIES_CURSOR_H_

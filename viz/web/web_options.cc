@@ -34,6 +34,16 @@ ABSL_FLAG(
     "FOLDER: where recordings, which need --control, are written; made if "
     "it isn't there");
 
+ABSL_FLAG(std::string, save, "",
+          "FILE.html or FILE.glb: records the 3D scene of --run into it, and "
+          "serves no page");
+ABSL_FLAG(std::string, run, "", "NAME of the engine for --save");
+ABSL_FLAG(double, seconds, tandem::WebOptions().seconds,
+          "SECONDS that --save records");
+ABSL_FLAG(uint32_t, envs, tandem::WebOptions().envs,
+          "NUMBER of environments that --save records, the first ones; a GLB "
+          "has one");
+
 namespace tandem {
 namespace {
 
@@ -61,7 +71,14 @@ With --allow_remote other machines reach it, by HTTPS only:
   tandem-view --listen=0.0.0.0:8900 --allow_remote --tls_cert=cert.pem
       --tls_key=key.pem
 
+With --save it records the 3D scene of a running engine, until the time is over
+or Ctrl-C: a page that opens from disk, or a GLB with an animation:
+
+  tandem-view --run=demo --save=demo.html --seconds=10
+
 Exit codes: 0 stopped by Ctrl-C or SIGTERM, 1 failed, 2 wrong command line.)";
+
+constexpr double kMostSeconds = 600;  // SceneWatch keeps no more
 
 const ProgramFlags& Flags() {
   static const ProgramFlags flags("viz/");
@@ -83,6 +100,20 @@ absl::StatusOr<WebOptions> ParseWebOptions(
   options.socket = absl::GetFlag(FLAGS_socket);
   options.control = absl::GetFlag(FLAGS_control);
   options.recordings = absl::GetFlag(FLAGS_recordings);
+  options.save = absl::GetFlag(FLAGS_save);
+  options.run = absl::GetFlag(FLAGS_run);
+  options.seconds = absl::GetFlag(FLAGS_seconds);
+  options.envs = absl::GetFlag(FLAGS_envs);
+  if (options.save.empty() != options.run.empty()) {
+    return MakeError(ErrorCode::kInvalidArgument,
+                     "expected both --save and --run, found one of them");
+  }
+  if (!(options.seconds > 0 && options.seconds <= kMostSeconds)) {
+    return ProgramFlags::Refuse(absl::GetFlagReflectionHandle(FLAGS_seconds));
+  }
+  if (options.envs < 1) {
+    return ProgramFlags::Refuse(absl::GetFlagReflectionHandle(FLAGS_envs));
+  }
   TANDEM_ASSIGN_OR_RETURN(options.daemon,
                           DaemonOptionsOfFlags(options.control));
   if (!options.listen.empty() && !options.socket.empty()) {

@@ -8,6 +8,7 @@
 #ifndef TANDEM_VIZ_WEB_WEB_OPTIONS_H_
 #define TANDEM_VIZ_WEB_WEB_OPTIONS_H_
 
+#include <cstdint>
 #include <span>
 #include <string>
 
@@ -27,6 +28,11 @@ struct WebOptions {
   bool control = false;
   DaemonOptions daemon;
   std::string recordings = ".";  // folder
+  // In place of the page: records the scene of `run` into this file; "": not.
+  std::string save;
+  std::string run;
+  double seconds = 10;
+  uint32_t envs = 16;  // the first ones
 };
 
 // Errors: as ProgramFlags::SetFromWords; also kInvalidArgument for

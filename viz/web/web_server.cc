@@ -27,6 +27,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
@@ -103,7 +104,8 @@ bool IsEscaped(absl::string_view run) {
 }
 
 // Answers everything but a WebSocket; nullopt: the request may open one.
-std::optional<Response> Answer(const Request& request, const Access& access) {
+std::optional<Response> Answer(const Request& request, const Access& access,
+                               const PageModel& model) {
   if (request.method() != http::verb::get &&
       request.method() != http::verb::head) {
     return RespondText(request, http::status::method_not_allowed,
@@ -157,12 +159,27 @@ std::optional<Response> Answer(const Request& request, const Access& access) {
     }
     return std::nullopt;
   }
+  absl::string_view scene = target.first;
+  int64_t number = 0;
+  if (absl::ConsumePrefix(&scene, kScenePath) &&
+      absl::ConsumeSuffix(&scene, kSceneEnding) &&
+      absl::SimpleAtoi(scene, &number)) {
+    const std::shared_ptr<const std::string> glb = model.Glb(number);
+    return glb == nullptr
+               ? RespondText(request, http::status::not_found,
+                             "expected a scene that is watched, found none of "
+                             "this number")
+               : Respond(request, http::status::ok, "model/gltf-binary", *glb);
+  }
   const PageFile* const file = FindPageFile(target.first);
   if (file == nullptr) {
     return RespondText(request, http::status::not_found,
                        "expected a file of the page");
   }
-  return Respond(request, http::status::ok, file->type, file->content);
+  Response response =
+      Respond(request, http::status::ok, file->type, file->content);
+  if (file->is_gzip) response.set(http::field::content_encoding, "gzip");
+  return response;
 }
 
 // A browser's WebSocket.
@@ -282,6 +299,7 @@ class WebServer::Loop {
   }
 
   const Access& access() const { return *access_; }
+  const PageModel* model() const { return model_; }
 
  private:
   using Acceptor = net::basic_socket_acceptor<Protocol>;
@@ -313,7 +331,8 @@ class WebServer::Loop {
    private:
     void Serve() {
       const Request request = parser_->release();
-      std::optional<Response> answer = Answer(request, loop_->access());
+      std::optional<Response> answer =
+          Answer(request, loop_->access(), *loop_->model());
       if (!answer.has_value()) {
         ended_ = true;
         stream_.expires_never();  // the WebSocket has timeouts of its own

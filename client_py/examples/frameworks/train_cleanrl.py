@@ -19,15 +19,15 @@ parser.add_argument("--seed", type=int, default=0)
 asked = parser.parse_args()
 torch.manual_seed(asked.seed)
 torch.set_num_threads(1)
-envs = gymnasium.wrappers.vector.RecordEpisodeStatistics(
-    tandem.make_vec(asked.task, asked.num_envs, backend=asked.backend)  # was: gymnasium.vector.SyncVectorEnv([...])
-)
+events = tandem.telemetry.track(algo="ppo")  # of a job of the daemon
+envs = tandem.make_vec(asked.task, asked.num_envs, backend=asked.backend)  # was: gymnasium.vector.SyncVectorEnv([...])
+envs = tandem.telemetry.RecordEpisodes(gymnasium.wrappers.vector.RecordEpisodeStatistics(envs), events)
 size, count = int(np.prod(envs.single_observation_space.shape or ())), int(getattr(envs.single_action_space, "n"))  # noqa: B009
 actor, critic = (nn.Sequential(nn.Linear(size, 64), nn.Tanh(), nn.Linear(64, outputs)) for outputs in (count, 1))
 optimizer = torch.optim.Adam([*actor.parameters(), *critic.parameters()], lr=3e-3)
 next_obs, returns = torch.as_tensor(envs.reset(seed=asked.seed)[0], dtype=torch.float32), []
 next_done = np.zeros(asked.num_envs, bool)  # the step is a reset, which the policy does not choose
-for _ in range(asked.steps // (64 * asked.num_envs)):
+for update in range(asked.steps // (64 * asked.num_envs)):
     seen, chosen, rewards, ends, done = ([] for _ in range(5))  # type: ignore[var-annotated]
     for _ in range(64):
         with torch.no_grad():
@@ -55,5 +55,6 @@ for _ in range(asked.steps // (64 * asked.num_envs)):
         optimizer.zero_grad()
         (loss - torch.minimum(ratio * gain, ratio.clamp(0.8, 1.2) * gain).mean()).backward()
         optimizer.step()
+    events.scalars((update + 1) * 64 * asked.num_envs, {"loss": loss, "entropy": policy.entropy().mean()})
 envs.close()
 print(f"return {np.mean(returns[-32:]):.1f}")

@@ -12,6 +12,7 @@ import torch
 from ray.rllib.algorithms.ppo import PPOConfig
 
 import tandem.ray
+from tandem.telemetry.rllib import Callbacks
 
 parser = argparse.ArgumentParser(description=__doc__)
 parser.add_argument("--task", default="CartPole-v1")
@@ -36,6 +37,7 @@ config = (
     )
     .training(train_batch_size_per_learner=asked.batch, minibatch_size=256, num_epochs=6, lr=1e-3)
     .learners(num_learners=0)
+    .callbacks(Callbacks)  # of a job of the daemon
     .debugging(seed=asked.seed)
 )
 algorithm = config.build_algo()

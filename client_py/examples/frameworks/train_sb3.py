@@ -11,6 +11,7 @@ from stable_baselines3 import PPO
 from stable_baselines3.common.vec_env import VecMonitor
 
 import tandem
+from tandem.telemetry.sb3 import Callback
 
 parser = argparse.ArgumentParser(description=__doc__)
 parser.add_argument("--task", default="CartPole-v1")
@@ -23,6 +24,6 @@ asked = parser.parse_args()
 torch.set_num_threads(1)  # networks this small are slower on two, and a busy second core delays both
 envs = VecMonitor(tandem.make_vec(asked.task, asked.num_envs, backend=asked.backend).as_sb3())
 model = PPO("MlpPolicy", envs, n_steps=64, batch_size=256, n_epochs=4, seed=asked.seed, device="cpu")
-model.learn(asked.steps)
+model.learn(asked.steps, callback=Callback())  # of a job of the daemon: episodes and numbers
 envs.close()
 print(f"return {np.mean([episode['r'] for episode in model.ep_info_buffer]):.1f}")

@@ -16,6 +16,7 @@ from tianshou.utils.net.common import Net
 from tianshou.utils.net.discrete import DiscreteActor, DiscreteCritic
 
 import tandem
+from tandem.telemetry.tianshou import Logger
 from tandem.tianshou import VectorEnv
 
 parser = argparse.ArgumentParser(description=__doc__)
@@ -46,6 +47,7 @@ result = algorithm.run_training(
         collection_step_num_env_steps=64 * asked.num_envs,
         update_step_num_repetitions=10,
         batch_size=256,
+        logger=Logger(),  # of a job of the daemon
     )
 )
 collector.reset()

@@ -15,6 +15,8 @@ from torchrl.objectives import ClipPPOLoss
 from torchrl.objectives.value import GAE
 
 import tandem
+from tandem.telemetry import RecordEpisodes, job_events
+from tandem.telemetry.torchrl import Logger
 
 parser = argparse.ArgumentParser(description=__doc__)
 parser.add_argument("--task", default="CartPole-v1")
@@ -29,6 +31,7 @@ torch.set_num_threads(1)
 # TorchRL refuses Gymnasium's default mode, NEXT_STEP.
 vector = tandem.make_vec(asked.task, asked.num_envs, backend=asked.backend, autoreset_mode="SameStep")
 size, count = vector.single_observation_space.shape[0], int(vector.single_action_space.n)
+vector, logger = RecordEpisodes(vector, job_events()), Logger()  # of a job of the daemon
 envs = TransformedEnv(GymWrapper(vector, categorical_action_encoding=True), RewardSum())
 envs.append_transform(DoubleToFloat())
 envs.set_seed(asked.seed)
@@ -51,5 +54,6 @@ for batch in collector:
             optimizer.zero_grad()
             (losses["loss_objective"] + losses["loss_critic"] + losses["loss_entropy"]).backward()
             optimizer.step()
+    logger.log_metrics(losses.detach(), step=collector._frames)
 collector.shutdown()
 print(f"return {sum(returns[-32:]) / len(returns[-32:]):.1f}")

@@ -13,6 +13,7 @@ from xuance import get_arguments
 from xuance.torch.agents import PPO_Agent
 
 import tandem
+from tandem.telemetry.xuance import Callback
 from tandem.xuance import VecEnv
 
 parser = argparse.ArgumentParser(description=__doc__)
@@ -36,7 +37,7 @@ options |= {"seed": asked.seed, "device": "cpu", "render": False}
 config = get_arguments("ppo", "classic_control", "CartPole-v1", parser_args=argparse.Namespace(**options))
 with tempfile.TemporaryDirectory() as folder:
     os.chdir(folder)  # XuanCe writes its logs there
-    agent = PPO_Agent(config, make(asked.seed))
+    agent = PPO_Agent(config, make(asked.seed), callback=Callback())  # of a job of the daemon
     agent.train(asked.steps // asked.num_envs)
     scores = agent.test(test_episodes=32, deterministic_policy=False, test_envs=make(asked.seed + asked.num_envs))
     agent.finish()

@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 
 import tandem
+from tandem._native import check_region_name
+from tandem.engine.default_name import default_name
 
 
 def test_the_process_id_stands_in_the_name_and_finds_the_engine() -> None:
@@ -56,3 +58,24 @@ def test_warnings_of_the_engine_reach_python(tmp_path: Path) -> None:
     assert ["home" in str(warned[0].message), "knee at 0" in str(warned[1].message)] == [True, True]
     with closing(tandem.make_vec(model=path, num_envs=2, keyframe="home")) as envs:
         assert envs.reset(seed=0)[0][:, 0].tolist() == [1, 1]
+
+
+def test_a_new_name_leads_with_the_scripts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is a region's name whatever the script is called, and another one each time."""
+    for script, lead in (("/x/train ppo.py", "train_ppo-"), ("-c", "c-"), ("", "tandem-"), ("ü" * 99, "tandem-")):
+        monkeypatch.setattr("sys.argv", [script])
+        assert default_name().startswith(f"{lead}{os.getpid()}-") and default_name() != default_name()
+    monkeypatch.setattr("sys.argv", ["a" * 300])
+    check_region_name(default_name())
+
+
+def test_engines_of_a_job_have_frames_if_it_asks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By the variables of the daemon alone; a program's own choice is stronger."""
+    for variable, asks in (("", False), ("off", False), ("grid", True)):
+        monkeypatch.setenv("TANDEM_RUN_ID", "job")
+        monkeypatch.setenv("MOSAIC_FASTLANE_VIDEO_MODE", variable or "off")
+        with closing(tandem.make_vec("CartPole-v1", 2)) as envs:
+            assert envs.client.has_frames == asks
+    monkeypatch.delenv("TANDEM_RUN_ID")
+    with closing(tandem.make_vec("CartPole-v1", 2)) as envs:
+        assert not envs.client.has_frames

@@ -120,6 +120,11 @@ def _wait(argument: str, wait: object) -> object:
     return wait
 
 
+def _on_error(argument: str, value: object) -> object:
+    one_of(argument, value, ("raise", "truncate"))
+    return value
+
+
 def _path(argument: str, value: object) -> object:
     path(argument, value)
     return value
@@ -256,12 +261,17 @@ class WorkerOptions(ProcessOptions):
       call_timeout: Seconds that `call`, `get_attr`, `set_attr` or `render` may take, without imports; None: `timeout`.
       info_bytes: Room for the infos of each worker; None: 64 KiB, and 1 KiB for each of its environments.
       object_bytes: The longest pickle of a part of an observation or action that is pickled.
+      on_error: What an exception of an environment's `step` does: "raise" raises `EnvFailed`; "truncate" truncates the
+        episode, with reward 0 and the last observation, and resets the environment by the autoreset mode. The episode's
+        last infos then have "env_failed", True, and "env_error", the exception's class and text; the worker prints each
+        such text once, with a traceback. An exception of `reset` raises `EnvFailed` in any case.
     """
 
     batch_size: int | None = _checked(None, partial(integer, least=1))
     call_timeout: float | None = _checked(None, seconds)
     info_bytes: int | None = _checked(None, partial(integer, least=4096, last=2**30))
     object_bytes: int = _checked(2**16, partial(integer, least=64, last=2**24 - 8))
+    on_error: Literal["raise", "truncate"] = _checked("raise", _on_error)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -7,7 +7,6 @@ import os
 import signal
 import subprocess
 import time
-import uuid
 import warnings
 import weakref
 from collections.abc import Mapping, Sequence
@@ -17,6 +16,7 @@ from tandem import errors
 from tandem._native import check_region_name, engine_pid, remove_if_dead
 from tandem.arguments import integer, path, seconds, shown, text
 from tandem.engine import options, program, refusals
+from tandem.engine.default_name import default_name
 from tandem.engine.task_options import to_json
 from tandem.errors import (
     AlreadyAttached,
@@ -109,7 +109,7 @@ def launch_engine(
     if seed is not None:
         seed = integer("seed", seed, 0, 2**64 - 1)
     if name is None:
-        name = f"tandem-{os.getpid()}-{uuid.uuid4().hex[:12]}"
+        name = default_name()
     check_region_name(text("name", name).replace("{pid}", "0"))
     if "{pid}" not in name and (pid := _engine_pid(name)) is not None:
         raise AlreadyAttached(f"region {name!r}: an engine (pid {pid}) serves it already; choose another name")

@@ -10,6 +10,7 @@ from tandem.printable import printable
 
 VARIABLE = "TANDEM_ENGINE_SERVER"
 GATEWAY_VARIABLE = "TANDEM_GATEWAY"
+VIEW_VARIABLE = "TANDEM_VIEW"
 _PACKAGE = Path(__file__).parent.parent
 
 
@@ -42,8 +43,17 @@ def _places(installed: str, built: Path) -> list[Path]:
 
 def gateway() -> Path | None:
     """Returns the absolute path of tandem-gateway; None if there is none."""
-    asked = os.environ.get(GATEWAY_VARIABLE)
     places = _places("_programs/tandem-gateway", Path("engine_adapter", "gateway", "tandem-gateway"))
+    return _first(GATEWAY_VARIABLE, places)
+
+
+def view() -> Path | None:
+    """Returns the absolute path of tandem-view; None if there is none."""
+    return _first(VIEW_VARIABLE, _places("_programs/tandem-view", Path("viz", "web", "tandem-view")))
+
+
+def _first(variable: str, places: list[Path]) -> Path | None:
+    asked = os.environ.get(variable)
     for place in [Path(asked)] if asked else places:
         if os.path.isfile(place):
             return place.absolute()

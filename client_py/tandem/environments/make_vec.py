@@ -29,6 +29,7 @@ from tandem.engine.options import (
 )
 from tandem.engine.process import EngineProcess, launch_engine
 from tandem.engine.refusals import WRITE_INSTEAD, nearest
+from tandem.engine.worker_environment import RUN_ID_VARIABLE, WorkerSettings
 from tandem.environments.client_vector import ClientVectorEnv
 from tandem.environments.own_rewards import OwnRewardsVectorEnv
 from tandem.environments.python_backend import EnvFn, function_of_id, limited, start_workers
@@ -40,6 +41,7 @@ from tandem.environments.worker_vector import WorkerVectorEnv, functions_of
 from tandem.errors import InvalidArgument, Unsupported
 
 Mode = AutoresetMode | gymnasium.vector.AutoresetMode | str
+_JOB_FRAMES = (320, 240)  # of each environment, in a job that asks for frames
 _Group = TypeVar("_Group", EngineOptions, WorkerOptions, TaskOptions)
 
 
@@ -91,6 +93,7 @@ def make_vec(
       autoreset_mode: When an ended episode is followed by the next: a `gymnasium.vector.AutoresetMode`, or its value.
       render_mode: C++: "rgb_array": `render` draws every environment, as Gymnasium draws it. Python: the environment's.
       frames: A size, or `FrameOptions`: viewers show the environments. C++: without a render mode; Python: with one.
+        None: 320x240 in a job of the daemon that asks for frames, otherwise none.
       images: C++: a size such as (64, 64), or `ImageOptions`: each step also draws each environment. Observations are
         then dicts of "image", uint8[num_envs, height, width, 3], and "state".
       model: C++: an MJCF file to simulate in place of a task.
@@ -246,16 +249,23 @@ def _make_workers(task: Any, asked: _Asked) -> WorkerVectorEnv:
         if steps:
             made = {key: functools.partial(limited, env_fn, steps) for key, env_fn in made.items()}
         env_fns = [made[id(env_fn)] for env_fn in env_fns]
+    frames = None if asked.frames is None else group_of("frames", asked.frames, FrameOptions)
     client, workers = start_workers(
         env_fns,
         num_workers=asked.num_workers,
         preload=preload,
         mode=asked.mode,
         options=engine,
-        frames=None if asked.frames is None else group_of("frames", asked.frames, FrameOptions),
+        frames=_frames_of_job() if frames is None and asked.render_mode == "rgb_array" else frames,
         takes_batches=True,
     )
     return WorkerVectorEnv(client, workers, copy=options.copy, batch_size=engine.batch_size)
+
+
+def _frames_of_job() -> FrameOptions | None:
+    """Returns the frames of a job of the daemon whose configuration asks for some (`tandemctl submit --frames`)."""
+    asks = WorkerSettings.read().video_mode in ("grid", "single")
+    return FrameOptions(_JOB_FRAMES) if asks and os.environ.get(RUN_ID_VARIABLE) else None
 
 
 def _make_engine(task: str | None, asked: _Asked) -> SharedMemoryVectorEnv:
@@ -285,6 +295,8 @@ def _make_engine(task: str | None, asked: _Asked) -> SharedMemoryVectorEnv:
             )
         # The same pixels as Gymnasium. `render` reads its frame at once, so two slots are enough.
         frames = FrameOptions((width, height), envs="all", slots=2, effects="all", camera="gymnasium")
+    elif frames is None and engine.server is None:
+        frames = _frames_of_job()
     images = None if asked.images is None else group_of("images", asked.images, ImageOptions)
     launch = functools.partial(
         launch_engine,

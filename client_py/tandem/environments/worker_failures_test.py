@@ -221,6 +221,34 @@ def test_restarted_worker(mode: str) -> None:
         assert _processes(envs)[2] != before
 
 
+@pytest.mark.parametrize("mode", ["NextStep", "SameStep", "Disabled"])
+def test_truncated_by_an_exception(mode: str, capfd: pytest.CaptureFixture[str]) -> None:
+    """The episode ends with the error in its infos; a reset follows; the traceback is printed once."""
+    engine = tandem.WorkerOptions(timeout=30, on_error="truncate")
+    with closing(_started(engine=engine, autoreset_mode=mode)) as envs:
+        envs.step(_acting(0, GOOD))
+        for _ in range(2):
+            obs, rewards, terminations, truncations, infos = envs.step(_acting(3, RAISE))
+            assert truncations.tolist() == [False, False, False, True, False, False]
+            assert rewards.tolist() == [1, 1, 1, 0, 1, 1] and not terminations.any()
+            last = infos["final_info"] if mode == "SameStep" else infos
+            assert last["_env_failed"].tolist() == truncations.tolist()
+            assert last["env_error"][3] == "ValueError: the joint broke"
+            if mode == "SameStep":
+                assert infos["final_obs"][3][0] == 1 and obs[3, 0] == 0
+            else:
+                assert obs[3, 0] == 1  # the last one
+            if mode == "Disabled":
+                envs.reset(options={"reset_mask": truncations})
+            elif mode == "NextStep":
+                assert envs.step(_acting(0, GOOD))[0][3, 0] == 0
+            assert envs.step(_acting(0, GOOD))[0][3, 0] == 1
+        with pytest.raises(tandem.EnvFailed, match="SystemExit"):
+            envs.step(_acting(2, EXIT))  # not an Exception
+    told = capfd.readouterr().err
+    assert told.count("told once") == 1 and "in environment 3, " in told
+
+
 def test_worker_that_dies_again_and_again() -> None:
     """It is started five times in a minute; the sixth death ends all."""
     restarts = 0

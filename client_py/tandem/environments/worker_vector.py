@@ -1,5 +1,9 @@
-"""`WorkerVectorEnv`: environments in Python, in worker processes, as a `gymnasium.vector.VectorEnv`."""
+"""`WorkerVectorEnv`: environments in Python, in worker processes, as a `gymnasium.vector.VectorEnv`.
 
+Length: one class, with the contract of each method.
+"""
+
+import contextlib
 import functools
 import pickle
 import sys
@@ -9,6 +13,8 @@ from typing import TYPE_CHECKING, Any
 import gymnasium
 import numpy as np
 from cloudpickle import cloudpickle
+from gymnasium.vector import AutoresetMode
+from gymnasium.vector.utils import iterate
 from numpy.typing import NDArray
 
 from tandem import errors
@@ -19,9 +25,12 @@ from tandem.client import SharedMemoryClient
 from tandem.environments.client_vector import ClientVectorEnv, EnvIds, GymnasiumVectorEnv, Obs, StepResults
 from tandem.environments.lanes import Batches, Halves, Lanes
 from tandem.environments.row_infos import chosen_infos
+from tandem.environments.sealed_state import PYTHON, sealed, unsealed
 from tandem.environments.vector_arguments import Mask, Seed, distinct_ids
-from tandem.errors import EnvFailed, InvalidArgument, PeerGone, StepTimeout, TandemError
+from tandem.errors import EnvFailed, InvalidArgument, PeerGone, StepPending, StepTimeout, TandemError, Unsupported
 from tandem.spaces.batches import Actions, Observations
+from tandem.workers import env_states
+from tandem.workers.env_states import Saved
 from tandem.workers.infos import VectorInfos
 from tandem.workers.pickled import modules_of, pickled
 from tandem.workers.processes import WorkerProcesses
@@ -62,6 +71,7 @@ class WorkerVectorEnv(ClientVectorEnv, GymnasiumVectorEnv):
         `copy` and `batch_size` are those of `make_vec`'s options.
         """
         self._workers, self._batch_size = workers, batch_size
+        self._mark: tuple[int, str] | None = None
         self.render_mode = workers.render_mode
         self.spec = workers.spec
         spaces = workers.observation_space, workers.action_space
@@ -379,6 +389,75 @@ class WorkerVectorEnv(ClientVectorEnv, GymnasiumVectorEnv):
         function = functools.partial(_set, text("name", name), [value] * self.num_envs)
         self._apply(f"set_attr({name!r})", function, env_ids)
 
+    def save_state(self, env_ids: EnvIds = None) -> list[bytes]:
+        """Returns the state of each environment: all that decides its future, with its wrappers.
+
+        `load_state` continues from it: in the same or other rows, here or in another process with equal environments.
+        The bytes contain pickles: load only your own. `env_ids` as for `step`.
+
+        Raises:
+          Unsupported: An environment cannot be saved; the text has the attribute and its type.
+          StepPending: The last step was not received.
+          TandemError: As `call`.
+        """
+        ids = self._expect_states("save_state", env_ids)
+        infos, ended = self._infos.rows(), self._client.dones != 0
+        next_step = self.autoreset_mode.name == AutoresetMode.NEXT_STEP.name
+        each = list(iterate(self.observation_space, self._last_observations()))
+        saved = {i: Saved(each[i], infos.get(i, {}), bool(ended[i]) and next_step) for i in ids}
+        states = self._apply("save_state", functools.partial(_save_state, saved), ids)
+        if refusal := next((state for state in states if isinstance(state, str)), None):
+            raise Unsupported(refusal)
+        mark, _ = self._fingerprint()
+        return [sealed(PYTHON, mark, state) for state in states]
+
+    def load_state(self, states: Sequence[bytes], env_ids: EnvIds = None) -> tuple[Obs, dict[str, Any]]:
+        """Puts states of `save_state` in place, one for each environment, and returns results as `reset` does.
+
+        They are the observation and infos that the environment had returned last. It counts as a reset: it drops a
+        pending step, and ends a failure. If a state is refused, no environment changes. An episode that had ended
+        continues with its reset, in the next step with NEXT_STEP, and at once with SAME_STEP.
+
+        Raises:
+          InvalidArgument: Another number of states, or damaged bytes.
+          LayoutMismatch: A state of other environments or of a newer Tandem.
+          TandemError: As `save_state` and `reset`.
+        """
+        if self._client.pending and not self._lanes.busy:
+            with contextlib.suppress(EnvFailed):
+                self._client.recv()
+        ids = self._expect_states("load_state", env_ids)
+        if not isinstance(states, list | tuple) or len(states) != len(ids):
+            found = len(states) if isinstance(states, list | tuple) else shown(states)
+            raise InvalidArgument(f"states: expected {len(ids)}, one for each environment, found {found}")
+        mark, whose = self._fingerprint()
+        payloads = {
+            env_id: unsealed(f"states[{at}]", state, PYTHON, mark, whose)
+            for at, (env_id, state) in enumerate(zip(ids, states, strict=True))
+        }
+        try:
+            self._apply("load_state", functools.partial(_stage_state, payloads), ids)
+        except BaseException:
+            self._apply("load_state", env_states.discard, ids)
+            raise
+        resets = self.autoreset_mode.name == AutoresetMode.SAME_STEP.name
+        self._apply("load_state", functools.partial(env_states.commit, resets), ids)
+        return self.reset(env_ids=None if env_ids is None else ids)
+
+    def _expect_states(self, call: str, env_ids: EnvIds) -> list[int]:
+        if self.closed:
+            raise self._closed_error(call)
+        if self._client.pending or self._lanes.busy:
+            raise StepPending(f"{call}: expected results that were received, found a pending step; call recv() first")
+        return list(range(self.num_envs)) if env_ids is None else distinct_ids(env_ids, self.num_envs)
+
+    def _fingerprint(self) -> tuple[int, str]:
+        """Returns that of the first environment, to which all are equal."""
+        if self._mark is None:
+            ((mark, whose),) = self._apply("load_state", _fingerprint_of, [0])
+            self._mark = mark, whose
+        return self._mark
+
     def _apply(self, what: str, function: Callable[[Any, int], Any], env_ids: EnvIds) -> tuple[Any, ...]:
         if self.closed:
             raise self._closed_error(what)
@@ -411,6 +490,22 @@ def call_of_each(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tu
 def _call(name: str, args: Any, kwargs: Any, env: Any, env_id: int) -> Any:
     attribute = env.get_wrapper_attr(name)
     return attribute(*args, **kwargs) if callable(attribute) else attribute
+
+
+def _save_state(saved: dict[int, Saved], env: Any, env_id: int) -> bytes | str:
+    try:
+        return env_states.pickled(env, env_id, saved[env_id])
+    except Unsupported as error:
+        return str(error)  # another exception of an environment is EnvFailed
+
+
+def _stage_state(payloads: dict[int, bytes], env: Any, env_id: int) -> None:
+    env_states.stage(env, env_id, payloads[env_id])
+
+
+def _fingerprint_of(env: Any, env_id: int) -> tuple[int, str]:
+    del env_id
+    return env_states.fingerprint_of(env)
 
 
 def _set(name: str, values: list[Any], env: Any, env_id: int) -> None:

@@ -98,8 +98,9 @@ class Daemon:
 
     @property
     def command(self) -> list[str]:
-        """The command that starts the daemon."""
-        return [str(self._program), f"--data_dir={self.data_dir}", f"--listen={self._listen}", *self.flags]
+        """The command that starts the daemon; its runs do not wait for each other, unless a flag says so."""
+        own = ["--no_queue", f"--data_dir={self.data_dir}", f"--listen={self._listen}"]
+        return [str(self._program), *own, *self.flags]
 
     @property
     def table(self) -> Path:

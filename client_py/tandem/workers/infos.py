@@ -53,6 +53,11 @@ class VectorInfos:
         infos: dict[str, Any] | None = self._reader.merged(workers)
         return self._merged_by_gymnasium(self._reader, workers) if infos is None else infos
 
+    def rows(self) -> dict[int, dict[str, Any]]:
+        """Returns each environment's info of its worker's last exchange; of an ended episode, as `read`."""
+        assert self._reader is not None, "closed"
+        return {env_id: info or {} for env_id, _, info in self._reader.rows(None)}
+
     def close(self) -> None:
         """Releases the areas; `read` must not be called any more. A second call has no effect."""
         self._reader = None

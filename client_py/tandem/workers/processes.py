@@ -5,7 +5,6 @@ import mmap
 import os
 import pickle
 import sys
-import uuid
 from collections.abc import Sequence
 from multiprocessing.connection import wait
 from typing import Any
@@ -14,6 +13,7 @@ import numpy as np
 
 from tandem import _native, errors
 from tandem.arguments import shown
+from tandem.engine.default_name import default_name
 from tandem.engine.options import WorkerOptions
 from tandem.errors import EngineStartFailed, InvalidArgument, PeerGone, TandemError
 from tandem.handles import ClosesOnExit, NotPicklable
@@ -64,7 +64,7 @@ class WorkerProcesses(ClosesOnExit, NotPicklable):
           Unsupported: As `tandem.spaces.fields.layout`.
           SystemCallFailed: This process may not have so many open files.
         """
-        self.name = f"tandem-{os.getpid()}-{uuid.uuid4().hex[:12]}"
+        self.name = default_name()
         self.num_envs = len(env_fns)
         self._owner = os.getpid()
         each, more = divmod(self.num_envs, num_workers)  # as PlanWorkers in C++
@@ -74,6 +74,7 @@ class WorkerProcesses(ClosesOnExit, NotPicklable):
         most = max(counts)
         self._info_bytes = _whole_pages(2**16 + 2**10 * most if options.info_bytes is None else options.info_bytes)
         self._has_options = False
+        self._truncates = options.on_error == "truncate"
         self._frames = frames
         self.info_areas: list[InfoArea] = []
         make_room_for_files(_FILES_OF_WORKER * num_workers + _OTHER_FILES)
@@ -144,7 +145,9 @@ class WorkerProcesses(ClosesOnExit, NotPicklable):
         scene = self._scene if self._scene.nodes > 0 else None
         if scene is not None:
             os.truncate(self._files.scene, scene.size)
-        serving = Serving(self.name, first.report.spaces, self._info_bytes, wait_strategy, self._frames, scene)
+        serving = Serving(
+            self.name, first.report.spaces, self._info_bytes, wait_strategy, self._truncates, self._frames, scene
+        )
         spec = {
             "num_envs": self.num_envs,
             "num_workers": len(self._workers),

@@ -37,7 +37,7 @@ from tandem import _native
 from tandem.errors import InvalidArgument
 from tandem.spaces.batches import Actions, Observations
 from tandem.workers.channel import Channel
-from tandem.workers.env_failures import failure, failure_text
+from tandem.workers.env_failures import failure, failure_text, one_line
 from tandem.workers.frames import FrameBuffer, FramePainter, FramePlan
 from tandem.workers.row_arrays import RowArrays
 from tandem.workers.row_fields import arrays_of
@@ -50,6 +50,8 @@ STACK_SIGNAL = signal.SIGRTMIN + 7
 _WAIT_SECS = 0.2  # between two looks at whether the trainer lives
 _PR_SET_PDEATHSIG = 1
 _PARALLEL = "; tandem.pettingzoo.parallel_vec takes environments of PettingZoo"
+_MOST_TOLD = 100  # different errors of truncated episodes that a worker prints
+_LONGEST_ERROR = 400  # characters of one in infos
 _PART_BYTES = 2**30  # of one write, which the kernel limits to 2 GiB
 
 
@@ -90,6 +92,7 @@ class Serving(NamedTuple):
     spaces: bytes
     info_bytes: int
     wait: str
+    truncates: bool  # the episodes of environments that raise exceptions
     frames: FramePlan | None
     scene: ScenePlan | None
 
@@ -236,6 +239,7 @@ class _Worker:
         self._requests, self._answers = SharedValue(files.requests), answers
         self._answered = answered
         self._name = serving.name
+        self._told: set[str] = set()  # errors of truncated episodes
         observation_space, action_space = pickle.loads(serving.spaces)
         first, count = side.first_env, side.num_envs
         area = mmap.mmap(files.infos, serving.info_bytes, offset=worker * serving.info_bytes)
@@ -266,6 +270,7 @@ class _Worker:
             current=side.current,
             stop=Stop,
             failure=self._failure,
+            truncation=self._truncation if serving.truncates else None,
             first_env=first,
             restarted=side.restarted,
         )
@@ -281,6 +286,18 @@ class _Worker:
     def _failure(self, env: gymnasium.Env[Any, Any], env_id: int, error: BaseException, episode: int, step: int) -> str:
         self._failures[env_id] = episode, step  # before the text reaches the trainer
         return failure(env, env_id, error, episode, step)
+
+    def _truncation(
+        self, env: gymnasium.Env[Any, Any], env_id: int, error: BaseException, episode: int, step: int
+    ) -> dict[str, Any]:
+        """Returns the infos of the episode's end; prints the traceback of an error that it has not printed before."""
+        line = one_line(error)
+        text = self._failure(env, env_id, error, episode, step)
+        if line not in self._told and len(self._told) < _MOST_TOLD:
+            self._told.add(line)
+            sys.stderr.write(f"{text}the episode is truncated, and training goes on (on_error); told once\n")
+            sys.stderr.flush()
+        return {"env_failed": True, "env_error": line[:_LONGEST_ERROR]}
 
     def serve(self) -> None:
         """Steps the environments until the supervisor stops it, or the trainer is gone; then closes them."""

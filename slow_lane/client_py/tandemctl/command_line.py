@@ -3,6 +3,8 @@
 argparse, of the standard library, parses; each command has its own parser. By default argparse refuses values that
 begin with a dash, and accepts the beginning of an option's name. This module accepts such values, and refuses such
 beginnings.
+
+Length: one table of commands, and a short check for each kind of value.
 """
 
 import argparse
@@ -12,10 +14,16 @@ from decimal import ROUND_CEILING, Decimal
 from enum import IntEnum
 from typing import Any, NoReturn
 
+from tandemctl.sweeps import grid_values
+
 DEFAULT_DAEMON = "127.0.0.1:50055"
 
 # Of the daemon's states, RunStatus 1 to 7.
 STATES = ("INITIALIZED", "HANDSHAKE", "READY", "EXECUTING", "PAUSED", "FAULTED", "TERMINATED")
+
+FORMATS = ("csv", "parquet", "tensorboard")  # of `tandemctl export`
+# Of `tandemctl list --sort`.
+SORTED_COLUMNS = ("run", "name", "state", "time", "steps", "rate", "episodes", "return", "priority")
 
 _MOST_GPUS = 8  # of a TrainRunConfig
 _LAST_COUNT = 2**63 - 1
@@ -112,7 +120,7 @@ def _parser(name: str) -> argparse.ArgumentParser:
     parser = _Parser(usage=usage, description=text, formatter_class=formatter, allow_abbrev=False)
     either = parser.add_mutually_exclusive_group()
     for option, metavar, kind, help_text in (*_OPTIONS.get(name, ()), *_EVERYWHERE):
-        if kind is _variable:
+        if kind in (_variable, _axis):
             parser.add_argument(option, metavar=metavar, type=kind, action="append", default=[], help=help_text)
         elif metavar:
             parser.add_argument(option, metavar=metavar, type=kind, action=_Once, help=help_text)
@@ -173,6 +181,26 @@ def _variable(value: str) -> tuple[str, str]:
     return (name, text) if name and equals else _refuse("NAME=VALUE", value)
 
 
+def _priority(value: str) -> int:
+    good = re.fullmatch("-?[0-9]{1,6}", value)
+    return int(value) if good else _refuse("a whole number from -999999 to 999999", value)
+
+
+def _format(value: str) -> str:
+    return value if value in FORMATS else _refuse(f"one of {', '.join(FORMATS)}", value)
+
+
+def _column(value: str) -> str:
+    return value if value in SORTED_COLUMNS else _refuse(f"one of {', '.join(SORTED_COLUMNS)}", value)
+
+
+def _axis(value: str) -> tuple[str, list[Any]]:
+    try:
+        return grid_values(value)
+    except ValueError as error:
+        _refuse(str(error), value)
+
+
 def _states(value: str) -> list[str]:
     states = value.upper().split(",")
     unknown = [state for state in states if state not in STATES]
@@ -190,12 +218,18 @@ def _check_submit(options: argparse.Namespace) -> None:
     if options.config is None:
         if not options.program or not options.program[0]:
             raise WrongUsage("expected -- PROGRAM [ARG]..., or --config FILE, found neither")
+        _check_grid(options)
         return
-    beside = ("name", "gpus", "env", "max_steps", "max_duration", "step_stride")
-    if given := [name for name in beside if getattr(options, name) not in (None, [])]:
+    beside = "name gpus env max_steps max_duration step_stride cpus priority restart frames grid".split()
+    if given := [name for name in beside if getattr(options, name) not in (None, [], False)]:
         raise WrongUsage(f"expected the whole run in --config, found --{given[0]} beside it")
     if options.program is not None:
         raise WrongUsage("expected either --config or a PROGRAM, found both")
+
+
+def _check_grid(options: argparse.Namespace) -> None:
+    if options.grid and options.watch:
+        raise WrongUsage("expected --watch of one run, found --grid beside it; tandemctl watch shows all")
 
 
 def _no_words(options: argparse.Namespace) -> None:
@@ -219,13 +253,26 @@ def _run_ids(expected: str, least: int, most: float) -> Callable[[argparse.Names
     return check
 
 
+def _check_export(options: argparse.Namespace) -> None:
+    _run_ids("one RUN_ID", 1, 1)(options)
+    options.format = options.format or "csv"
+    if options.format != "csv" and not options.out:
+        raise WrongUsage(f"expected --out FILE with --format {options.format}, found none")
+    if options.format == "tensorboard" and (options.steps or options.episodes or options.lifecycle):
+        raise WrongUsage("expected scalars and returns alone with --format tensorboard, found another kind of events")
+
+
 _CHECKS: dict[str, Callable[[argparse.Namespace], None]] = {
     "submit": _check_submit,
+    "sweep": _run_ids("one FILE", 1, 1),
+    "best": _no_words,
+    "compare": _run_ids("RUN_IDs, or --sweep", 0, float("inf")),
     "list": _no_words,
     "watch": _run_ids("at most one RUN_ID", 0, 1),
     "cancel": _run_ids("RUN_ID..., or --all", 1, float("inf")),
     **dict.fromkeys(("pause", "resume", "delete"), _run_ids("RUN_ID...", 1, float("inf"))),
-    **dict.fromkeys(("logs", "export"), _run_ids("one RUN_ID", 1, 1)),
+    "logs": _run_ids("one RUN_ID", 1, 1),
+    "export": _check_export,
     "health": _no_words,
 }
 
@@ -235,6 +282,11 @@ _EVERYWHERE: list[tuple[str, str, Callable[[str], Any], str]] = [
     ("--tls_ca", "FILE", _text, "see tandemctl --help"),
     ("--tls_cert", "FILE", _text, "see tandemctl --help"),
     ("--tls_key", "FILE", _text, "see tandemctl --help"),
+]
+
+_BY: list[tuple[str, str, Callable[[str], Any], str]] = [
+    ("--by", "NAME", _text, "the number to compare: return, the default, or the last value of a scalar of this name"),
+    ("--lowest", "", bool, "the lowest number is the best, as of a loss"),
 ]
 
 # Command -> its own options: name, what its value is, the value's type, help.
@@ -261,6 +313,22 @@ _OPTIONS: dict[str, list[tuple[str, str, Callable[[str], Any], str]]] = {
             "end the run after TIME since its start, such as 90m or 1h30m; units h, m, s, ms, us",
         ),
         ("--step_stride", "N", _count, "store only each Nth printed step, beginning with the first"),
+        ("--cpus", "N", _count, "the run waits until N cores of the daemon are free; default 1"),
+        ("--priority", "N", _priority, "runs of a higher priority start first; default 0"),
+        (
+            "--restart",
+            "N",
+            _count,
+            "start the worker again, up to N times, if it fails, is killed, or is lost with its machine",
+        ),
+        ("--frames", "", bool, "viewer and page show the frames that the run publishes"),
+        (
+            "--grid",
+            "NAME=VALUES",
+            _axis,
+            "submit a run for each value, with {NAME} in ARGs and in --env replaced; VALUES are A,B,... or "
+            "FIRST..LAST; repeated: a run for each combination",
+        ),
         ("--watch", "", bool, "after printing the run_id, continue as `tandemctl watch RUN_ID`"),
         (
             "--config",
@@ -270,7 +338,17 @@ _OPTIONS: dict[str, list[tuple[str, str, Callable[[str], Any], str]]] = {
             'slow_lane/docs/slow_lane.md, "Reference: a run", has the keys',
         ),
     ],
+    "best": [
+        ("--sweep", "SWEEP", _text, "only runs of this sweep"),
+        *_BY,
+    ],
+    "compare": [
+        ("--sweep", "SWEEP", _text, "the runs of this sweep"),
+        *_BY,
+        ("--json", "", bool, "print a JSON array, the best run first"),
+    ],
     "list": [
+        ("--sort", "COLUMN", _column, f"order by a column: {', '.join(SORTED_COLUMNS)}; the greatest first"),
         ("--state", "STATE,...", _states, f"only runs in these states: {', '.join(STATES).lower()}"),
         ("--json", "", bool, 'print a JSON object; each of its "runs" has run_id, name, state, created_at, steps, ...'),
     ],
@@ -286,6 +364,13 @@ _OPTIONS: dict[str, list[tuple[str, str, Callable[[str], Any], str]]] = {
         ("--follow", "", bool, "wait for more output, until the run ends"),
     ],
     "export": [
+        ("--scalars", "", _either, "write the run's scalars, a row for each number"),
+        (
+            "--format",
+            "FORMAT",
+            _format,
+            "csv, the default; parquet; or tensorboard: --out is then a folder of event files with scalars and returns",
+        ),
         ("--steps", "", _either, "write the run's steps; the default"),
         ("--episodes", "", _either, "write the run's episodes"),
         ("--lifecycle", "", _either, "write the run's lifecycle events, such as run_started"),
@@ -315,6 +400,37 @@ offset, the length, the problem and the first bytes. All other lines are counted
 and not stored.
 
 Example: run_id=$(tandemctl submit --max_duration 2h -- python train.py --seed 3)""",
+    ),
+    "sweep": (
+        "FILE [options]",
+        "submit the runs of a file: combinations and random samples",
+        """Submits the runs of a TOML file, and prints the run_ids. The file has the program,
+in which {NAME} stands for a parameter, and the parameters' values:
+
+  program = ["python", "train.py", "--lr={lr}", "--algo={algo}", "--seed={seed}"]
+  name = "first"            # and other options of submit: cpus, frames, restart, ...
+  samples = 20              # of what is drawn, for each combination of the others
+  seed = 1                  # of the draws; without it each call draws others
+
+  [parameters]
+  algo = ["ppo", "sac"]                     # every combination
+  lr = {log_uniform = [1e-5, 1e-2]}         # or uniform, range, choice: drawn
+  seed = {range = [0, 999]}""",
+    ),
+    "best": (
+        "[options]",
+        "print the run_id of the best run",
+        """Prints the run_id of the run with the highest mean return of its last 100 episodes,
+alone, on standard output; on standard error the number and the run's parameters.
+
+Example: tandemctl logs $(tandemctl best --sweep 3f9a01bc)""",
+    ),
+    "compare": (
+        "RUN_ID... [options]\n--sweep SWEEP [options]\n[options]",
+        "print a table of runs with their parameters, the best first",
+        """Prints a table of the runs, the best first: parameters in which they differ, mean
+return of the last 100 episodes with its standard error and the number of episodes,
+steps, time. With --by NAME the number is the last value of this scalar.""",
     ),
     "list": (
         "[options]",
@@ -383,10 +499,14 @@ any machine that can connect to the daemon.""",
     ),
     "export": (
         "RUN_ID [options]",
-        "print a run's events as CSV",
+        "write a run's events as CSV, as Parquet, or for TensorBoard",
         """Writes the events of one kind that are stored now, as CSV: a line of column
 names, then a line for each event, in order. Quoting follows RFC 4180, lines end
-with a newline, numbers are exact (17 digits), times are in UTC.""",
+with a newline, numbers are exact (17 digits), times are in UTC.
+
+Parquet needs the package pyarrow; it has the same columns, as texts and numbers.
+TensorBoard's event files need the package tensorboard; they have the run's scalars
+under their names, and episode/return and episode/length by the number of steps.""",
     ),
     "health": (
         "[options]",

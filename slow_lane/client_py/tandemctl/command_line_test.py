@@ -88,7 +88,7 @@ def test_durations_are_rounded_up_to_seconds(given: str, secs: int) -> None:
 @pytest.mark.parametrize(
     ("line", "part"),
     [
-        ("", "expected a command (submit, list,"),
+        ("", "expected a command (submit, sweep,"),
         ("run", "found 'run'"),
         ("--verbose list", "found '--verbose'"),
         ("--daemon", "--daemon: expected one argument"),

@@ -2,7 +2,8 @@
 
 import argparse
 import time
-from collections.abc import Callable
+import uuid
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import BinaryIO
@@ -11,11 +12,12 @@ from tandem.errors import TandemError
 from tandem.printable import printable, printable_lines
 from tandem.telemetry import TrainerClient, UnknownRun
 from tandemctl import runs_text
-from tandemctl.command_line import ExitCode
+from tandemctl.command_line import ExitCode, WrongUsage, parse
 from tandemctl.daemon import Daemon
 from tandemctl.output import STDOUT, Failed, complain, rendered, show, show_lines, takes_escapes, window_size
 from tandemctl.run_config import read_config, run_config
 from tandemctl.runs_text import age_text, one_line, state_of
+from tandemctl.sweeps import Parameters, expect_used, grid, read_sweep
 
 _CANCEL_SECS = 60.0  # all processes of a run get time to end by themselves
 _BETWEEN_READS_SECS = 0.2
@@ -35,13 +37,52 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _submit(daemon: Daemon, options: argparse.Namespace) -> int:
-    config = run_config(options, Path.cwd) if options.config is None else read_config(options.config)
+    if options.config is None and options.grid:
+        return _submit_sweep(daemon, options, grid(options.grid))
+    config = run_config(options, Path.cwd, {}) if options.config is None else read_config(options.config)
     run_id = daemon.client.submit(config).run_id
     try:
         show(f"{run_id}\n")
     except Failed as error:
         raise Failed(f"{run_id} was submitted; {error}") from error
     return _watch(daemon, argparse.Namespace(words=[run_id]), submitted=True) if options.watch else ExitCode.DONE
+
+
+def _submit_sweep(daemon: Daemon, options: argparse.Namespace, runs: Sequence[Parameters]) -> int:
+    """Submits a run for each set of parameters; prints the run_ids, one a line."""
+    expect_used([*options.program, *(value for _, value in options.env)], runs[0])
+    sweep = uuid.uuid4().hex[:8]
+    for number, parameters in enumerate(runs, 1):
+        config = run_config(options, Path.cwd, parameters, sweep)
+        try:
+            show(f"{daemon.client.submit(config).run_id}\n")
+        except (TandemError, Failed) as error:
+            text = daemon.explain(error) if isinstance(error, TandemError) else error
+            raise Failed(f"{number - 1} of {len(runs)} runs of the sweep {sweep} were submitted; {text}") from error
+    complain(f"sweep {sweep}: {len(runs)} runs; next: tandemctl compare --sweep {sweep}")
+    return ExitCode.DONE
+
+
+def _sweep(daemon: Daemon, options: argparse.Namespace) -> int:
+    (file,) = options.words
+    words, runs = read_sweep(file)
+    try:
+        return _submit_sweep(daemon, parse(["submit", *words], ""), runs)
+    except WrongUsage as error:
+        expected = "program, samples, seed, [parameters] and options of submit"
+        raise Failed(f"expected {expected}, found: {error}: {file}") from error
+
+
+def _compare(daemon: Daemon, options: argparse.Namespace) -> int:
+    from tandemctl.compare import compare
+
+    return compare(daemon, options, time.time())
+
+
+def _best(daemon: Daemon, options: argparse.Namespace) -> int:
+    from tandemctl.compare import best
+
+    return best(daemon, options)
 
 
 def _watch(daemon: Daemon, options: argparse.Namespace, *, submitted: bool = False) -> int:
@@ -53,6 +94,8 @@ def _watch(daemon: Daemon, options: argparse.Namespace, *, submitted: bool = Fal
 def _list(daemon: Daemon, options: argparse.Namespace) -> int:
     described = daemon.client.describe()
     runs = [run for run in described.runs if not options.state or state_of(run) in options.state]
+    if options.sort:
+        runs = runs_text.sorted_by(options.sort, runs)
     if options.json:
         show(runs_text.runs_json(described, runs))
     elif not runs:
@@ -159,6 +202,9 @@ def _health(daemon: Daemon, options: argparse.Namespace) -> int:
 
 _COMMANDS: dict[str, Callable[[Daemon, argparse.Namespace], int]] = {
     "submit": _submit,
+    "sweep": _sweep,
+    "best": _best,
+    "compare": _compare,
     "list": _list,
     "watch": _watch,
     "cancel": _cancel,

@@ -14,6 +14,7 @@ from typing import Any
 
 from tandem.telemetry.wire import load
 from tandemctl.daemon import Daemon
+from tandemctl.export_formats import ParquetTable, last_attempts, write_tensorboard
 from tandemctl.output import STDERR, show, takes_escapes
 from tandemctl.part_file import replaced
 
@@ -28,7 +29,9 @@ COLUMNS = {
         "seq_id,worker_id,episode_index,total_reward,steps,terminated,truncated,timestamp,agent_id,metadata_json"
     ),
     "lifecycle": "seq_id,worker_id,event,timestamp,payload_json",
+    "scalars": "seq_id,worker_id,step,name,value,timestamp",  # a row for each number
 }
+_IN_ROWS = {"scalars": ("names", "values")}  # fields that are in the rows under other names
 
 _EPOCH = datetime.datetime(1970, 1, 1)
 _FLAGS = ("false", "true")
@@ -95,22 +98,30 @@ def _lifecycle(messages: Iterable[Any]) -> list[str]:
     ]
 
 
+def _scalars(messages: Iterable[Any]) -> list[str]:
+    return [
+        f"{event.seq_id},{_name(event.worker_id)},{event.step},{_name(name)},{value:.17g},{_time(event)}\n"
+        for event in messages
+        for name, value in zip(event.names, event.values, strict=True)
+    ]
+
+
 # Stream -> what makes rows, each with its newline, of the daemon's messages.
-ROWS = {"steps": _steps, "episodes": _episodes, "lifecycle": _lifecycle}
+ROWS = {"steps": _steps, "episodes": _episodes, "lifecycle": _lifecycle, "scalars": _scalars}
 
 
 @functools.cache
 def further_columns(stream: str) -> tuple[str, ...]:
     """Returns the fields of a stream's messages that COLUMNS does not name."""
     batch = load().methods["StreamEvents"].response.DESCRIPTOR
-    known = {"run_id", *COLUMNS[stream].split(",")}
+    known = {"run_id", *COLUMNS[stream].split(","), *_IN_ROWS.get(stream, ())}
     return tuple(field.name for field in batch.fields_by_name[stream].message_type.fields if field.name not in known)
 
 
 def rows_of(stream: str, messages: Iterable[Any]) -> list[str]:
     """Returns a row for each of the daemon's messages, with its newline."""
     rows, further = ROWS[stream](messages), further_columns(stream)
-    if not further:
+    if not further or stream in _IN_ROWS:
         return rows
     return [
         ",".join((row[:-1], *(text(str(getattr(message, name))) for name in further))) + "\n"
@@ -121,14 +132,28 @@ def rows_of(stream: str, messages: Iterable[Any]) -> list[str]:
 def export(daemon: Daemon, options: argparse.Namespace) -> None:
     """Exports the events that the command line names."""
     (run_id,) = options.words
-    stream = "episodes" if options.episodes else "lifecycle" if options.lifecycle else "steps"
-    (run,) = daemon.client.describe(run_id).runs
+    stream = next((name for name in ("episodes", "lifecycle", "scalars") if getattr(options, name)), "steps")
+    client = daemon.client
+    (run,) = client.describe(run_id).runs
+    if options.format == "tensorboard":
+        scalars = last_attempts(client.scalars(run_id, follow=False), run.attempts)
+        write_tensorboard(options.out, scalars, client.episodes(run_id, follow=False))
+        return
+    columns = ",".join((COLUMNS[stream], *further_columns(stream)))
     output = replaced(options.out) if options.out else contextlib.nullcontext(show)
     with output as write, _progress(getattr(run, stream)) as advance:
-        write(f"{','.join((COLUMNS[stream], *further_columns(stream)))}\n".encode())
-        for block in daemon.client.blocks(run_id, stream):
-            write("".join(rows_of(stream, block.messages)).encode())
+        table = ParquetTable(write, columns) if options.format == "parquet" else None
+        if table is None:
+            write(f"{columns}\n".encode())
+        for block in client.blocks(run_id, stream):
+            rows = rows_of(stream, block.messages)
+            if table is None:
+                write("".join(rows).encode())
+            else:
+                table.add(rows)
             advance(len(block.messages))
+        if table is not None:
+            table.close()
 
 
 @contextlib.contextmanager

@@ -16,6 +16,8 @@ def _batch(stream: str, **fields: Any) -> Any:
 
 
 def _row(stream: str, **fields: Any) -> str:
+    if stream == "scalars":
+        fields = {"names": ["loss"], "values": [0], **fields}
     (row,) = ROWS[stream](getattr(_batch(stream, **fields), stream))
     assert row.endswith("\n")
     return row[:-1]
@@ -84,6 +86,8 @@ def test_an_event_is_a_line_with_a_field_for_each_column() -> None:
         '3,,0,-1,9,false,false,,,"{""a"": 1}"'
     )
     assert _row("lifecycle", seq_id=1, event="run_started") == "1,,run_started,,"
+    numbers = _batch("scalars", seq_id=2, step=9, names=["a,b", "kl"], values=[0.1, math.nan]).scalars
+    assert rows_of("scalars", numbers) == ['2,,9,"a,b",0.10000000000000001,\n', "2,,9,kl,nan,\n"]
     for stream, columns in COLUMNS.items():
         assert _row(stream).count(",") == len(columns.split(",")) - 1
         assert further_columns(stream) == ()

@@ -9,31 +9,46 @@ from pathlib import Path
 
 from tandem.printable import printable
 from tandemctl.output import Failed
+from tandemctl.sweeps import Parameters, filled, label
 
 _LONGEST_NAME = 120  # of a TrainRunConfig, characters
 _MOST_CONFIG_BYTES = 4 << 20  # as the daemon's limit
 
-# A configuration has to ask for some; the daemon counts GPUs only.
+# A configuration has to ask for some.
 _CPUS, _MEMORY_MB = 1, 256
 
 
-def run_config(options: argparse.Namespace, current_folder: Callable[[], Path]) -> str:
-    """Returns the configuration of a command line with a program, as JSON; the worker starts in the current folder."""
+def run_config(
+    options: argparse.Namespace, current_folder: Callable[[], Path], parameters: Parameters, sweep: str = ""
+) -> str:
+    """Returns the configuration of a command line with a program, as JSON; the worker starts in the current folder.
+
+    `parameters` are those of one run of a sweep; `sweep` names it.
+    """
     try:
         folder = current_folder()
     except OSError as error:
         raise Failed(f"expected a current folder, found: {error.strerror}") from error
-    program, *arguments = options.program
+    program, *arguments = filled(options.program, parameters)
     default_name = printable(" ".join([program.rpartition("/")[2], *arguments]))[:_LONGEST_NAME] or "run"
-    tandem = {"working_directory": _text(str(folder)), "step_stride": options.step_stride}
+    tandem = {
+        "working_directory": _text(str(folder)),
+        "step_stride": options.step_stride,
+        "priority": options.priority,
+        "restart": None if options.restart is None else {"max": options.restart},
+        "fast_lane": {"video_mode": "grid"} if options.frames else None,
+        "parameters": parameters or None,
+        "sweep": sweep or None,
+    }
     schedule = {"max_steps": options.max_steps, "max_duration_seconds": options.max_duration}
+    names, values = [name for name, _ in options.env], [value for _, value in options.env]
     gpus = {"requested": options.gpus or 0, "mandatory": bool(options.gpus)}
     config = {
-        "run_name": options.name or default_name,
+        "run_name": f"{options.name} {label(parameters)}".strip()[:_LONGEST_NAME] if options.name else default_name,
         "entry_point": _text(find_program(program, os.environ.get("PATH", ""))),
         "arguments": arguments,
-        "environment": dict(options.env),
-        "resources": {"cpus": _CPUS, "memory_mb": _MEMORY_MB, "gpus": gpus},
+        "environment": dict(zip(names, filled(values, parameters), strict=True)),
+        "resources": {"cpus": options.cpus or _CPUS, "memory_mb": _MEMORY_MB, "gpus": gpus},
         "artifacts": {},
         "metadata": {"tandem": {name: value for name, value in tandem.items() if value is not None}},
         "schedule": {name: value for name, value in schedule.items() if value is not None},

@@ -13,8 +13,8 @@ from tandemctl.output import Failed
 from tandemctl.run_config import find_program, read_config, run_config
 
 
-def _config(*words: str, folder: str = "/home/me") -> Any:
-    return json.loads(run_config(parse(["submit", *words], ""), lambda: Path(folder)))
+def _config(*words: str, folder: str = "/home/me", parameters: Any = None, sweep: str = "") -> Any:
+    return json.loads(run_config(parse(["submit", *words], ""), lambda: Path(folder), parameters or {}, sweep))
 
 
 def test_config_has_each_given_option() -> None:
@@ -30,9 +30,28 @@ def test_config_has_each_given_option() -> None:
         "metadata": {"tandem": {"working_directory": "/home/me", "step_stride": 3}},
         "schedule": {"max_steps": 9, "max_duration_seconds": 5400},
     }
+    job = _config(*"--cpus 3 --priority -1 --restart 2 --frames -- ./p".split())
+    assert job["resources"]["cpus"] == 3
+    assert job["metadata"]["tandem"] == {
+        "working_directory": "/home/me",
+        "priority": -1,
+        "restart": {"max": 2},
+        "fast_lane": {"video_mode": "grid"},
+    }
     least = _config("--", "./p", folder="/home/\udcff")
     assert least["resources"]["gpus"] == {"requested": 0, "mandatory": False}
     assert (least["schedule"], least["metadata"]) == ({}, {"tandem": {"working_directory": "/home/\ufffd"}})
+
+
+def test_a_run_of_a_sweep_has_its_parameters() -> None:
+    """In its words and variables, its name, and its metadata."""
+    words = ["--name", "ant", "--env", "SEED={seed}", "--", "/bin/python", "train.py", "--lr={lr}", "{other}"]
+    config = _config(*words, parameters={"lr": 3e-4, "seed": 7}, sweep="5f")
+    assert config["run_name"] == "ant lr=0.0003 seed=7"
+    assert config["arguments"] == ["train.py", "--lr=0.0003", "{other}"]
+    assert config["environment"] == {"SEED": "7"}
+    tandem = config["metadata"]["tandem"]
+    assert (tandem["parameters"], tandem["sweep"]) == ({"lr": 3e-4, "seed": 7}, "5f")
 
 
 @pytest.mark.parametrize(

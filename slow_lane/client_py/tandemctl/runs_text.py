@@ -4,12 +4,12 @@ import dataclasses
 import json
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import Any
 
 from tandem.printable import printable
-from tandem.telemetry import DaemonDescription, Episode, RegisteredWorker, RunDescription
+from tandem.telemetry import Attempt, DaemonDescription, Episode, RegisteredWorker, RunDescription
 from tandemctl.command_line import STATES
 
 _NAME_CHARACTERS = 28
@@ -19,7 +19,8 @@ _STATE_STYLES = {"EXECUTING": "green", "FAULTED": "bold red", "PAUSED": "yellow"
 # Keys of the JSON that are attributes of a RunDescription.
 _AS_DESCRIBED = (
     "folder steps steps_printed episodes lifecycle malformed text_lines bytes_read max_steps unreachable proxy_starts "
-    "worker_pid waiting_for output_problem starved_watchers"
+    "worker_pid waiting_for output_problem starved_watchers scalars mean_of episodes_per_second parameters sweep "
+    "priority failure_line"
 ).split()
 
 
@@ -65,8 +66,8 @@ def _since(start: datetime | None, now: float) -> str:
     return age_text(now - (start.timestamp() if start else 0))
 
 
-def _age(run: RunDescription, now: float) -> str:
-    """How long a run that has ended took; else how long ago it was submitted."""
+def age_of(run: RunDescription, now: float) -> str:
+    """Returns how long a run that has ended took; else how long ago it was submitted."""
     end = run.run.updated_at if run.run.status.final else None
     return _since(run.run.created_at, end.timestamp() if end else now)
 
@@ -83,10 +84,12 @@ def remark_on(run: RunDescription, now: float) -> str:
     """Returns what is wrong with a run, or what it waits for, on one line; empty: nothing."""
     heard = run.run.last_heartbeat
     remarks: tuple[str | bool, ...] = (
-        _reason(run.run.failure_reason or ""),
+        run.failure_line or _reason(run.run.failure_reason or ""),
+        len(run.attempts) > 1 and f"attempt {run.attempts[-1].number}, after: {run.attempts[-2].reason}",
         run.waiting_for and f"waits for {run.waiting_for}",
         run.unreachable and f"unreachable, no heartbeat {f'for {_since(heard, now)}' if heard else 'yet'}",
         run.output_problem,
+        run.remark,
         run.starved_watchers > 0 and f"{run.starved_watchers} of its watchers STARVED, without credits",
         run.proxy_starts > 1 and f"proxy started {run.proxy_starts} times",
     )
@@ -98,6 +101,27 @@ def _reason(reason: str) -> str:
     lines = [line for line in reason.split("\n") if line.strip()]
     announces = len(lines) > 1 and lines[0].endswith(":")
     return f"{lines[0]} {lines[-1].strip()}" if announces else "".join(lines[:1])
+
+
+def mean_text(run: RunDescription) -> str:
+    """Returns the mean return of the last episodes, and their number; empty: there is no episode."""
+    return "" if run.mean_return is None else f"{run.mean_return:.6g} of {run.mean_of}"
+
+
+def sorted_by(column: str, runs: Sequence[RunDescription]) -> list[RunDescription]:
+    """Returns runs in the order of one of SORTED_COLUMNS: texts from A to Z, numbers from the greatest."""
+    keys: dict[str, Callable[[RunDescription], Any]] = {
+        "run": lambda run: run.run.run_id,
+        "name": lambda run: run.run_name,
+        "state": state_of,
+        "time": lambda run: run.run.created_at,
+        "steps": lambda run: -run.steps,
+        "rate": lambda run: -run.steps_per_second,
+        "episodes": lambda run: -run.episodes,
+        "return": lambda run: math.inf if run.mean_return is None else -run.mean_return,
+        "priority": lambda run: -run.priority,
+    }
+    return sorted(runs, key=keys[column])
 
 
 def runs_summary(runs: Sequence[RunDescription]) -> str:
@@ -114,9 +138,9 @@ def run_line(run: RunDescription, now: float) -> str:
     rate = "" if run.run.status.final else f" ({rate_text(run.steps_per_second)}/s)"
     most = f" of {run.max_steps:,}" if run.max_steps else ""
     parts = [
-        f"{printable(run.run.run_id)} {state_of(run)} after {_age(run, now)}, {run.steps:,} steps{rate}{most}",
+        f"{printable(run.run.run_id)} {state_of(run)} after {age_of(run, now)}, {run.steps:,} steps{rate}{most}",
         f"{run.episodes:,} episodes",
-        "" if run.last_return is None else f"last return {run.last_return:.6g}",
+        mean_text(run) and f"mean return {mean_text(run)}",
         f"{run.malformed:,} malformed lines" if run.malformed else "",
     ]
     return "; ".join(filter(None, (", ".join(filter(None, parts)), remark_on(run, now))))
@@ -127,17 +151,14 @@ def runs_table(runs: Sequence[RunDescription], now: float) -> object:
     titles = "RUN NAME STATE >TIME >STEPS >STEPS/S >EPISODES >RETURN >MALFORMED PROGRESS REMARK".split()
     rows = [
         (
-            *(printable(run.run.run_id), one_line(run.run_name, _NAME_CHARACTERS), state_of(run), _age(run, now)),
+            *(printable(run.run.run_id), one_line(run.run_name, _NAME_CHARACTERS), state_of(run), age_of(run, now)),
             *(f"{run.steps:,}", "" if run.run.status.final else rate_text(run.steps_per_second), f"{run.episodes:,}"),
-            *(
-                "" if run.last_return is None else f"{run.last_return:.6g}",
-                f"{run.malformed:,}" if run.malformed else "",
-            ),
+            *(mean_text(run), f"{run.malformed:,}" if run.malformed else ""),
             *(_progress(run, 10), remark_on(run, now)),
         )
         for run in runs
     ]
-    return _table(titles, rows)
+    return table(titles, rows)
 
 
 def run_page(run: RunDescription, episodes: Sequence[Episode], now: float) -> list[object]:
@@ -146,16 +167,19 @@ def run_page(run: RunDescription, episodes: Sequence[Episode], now: float) -> li
 
     record, ended = run.run, run.run.status.final
     kept = f" kept of {run.steps_printed:,} printed" if run.steps_printed > run.steps else ""
-    last = "" if run.last_return is None else f", last return {run.last_return:.6g}"
+    mean = mean_text(run) and f", mean return {mean_text(run)}"
+    rate = "" if ended else f", {rate_text(run.episodes_per_second)}/s"
     lines = {
         "run": printable(record.run_id),
         "name": one_line(run.run_name, 120),
-        "state": f"{state_of(run)} after {_age(run, now)}"
+        "state": f"{state_of(run)} after {age_of(run, now)}"
         if ended
-        else f"{state_of(run)}, submitted {_age(run, now)} ago",
+        else f"{state_of(run)}, submitted {age_of(run, now)} ago",
         "progress": _progress(run, 40),
         "steps": f"{run.steps:,}{kept}" + ("" if ended else f", {rate_text(run.steps_per_second)}/s"),
-        "episodes": f"{run.episodes:,}{last}",
+        "episodes": f"{run.episodes:,}{rate}{mean}",
+        "scalars": run.scalars and f"{run.scalars:,}",
+        "parameters": one_line(" ".join(f"{name}={value}" for name, value in run.parameters.items()), 400),
         "malformed": run.malformed and f"{run.malformed:,}; tandemctl logs {printable(record.run_id)} --malformed",
         "GPUs": ", ".join(map(str, record.gpu_slots)),
         "worker": f"pid {run.worker_pid}" if run.worker_pid and not ended else "",
@@ -175,7 +199,7 @@ def run_page(run: RunDescription, episodes: Sequence[Episode], now: float) -> li
         )
         for episode in episodes
     ]
-    return [*page, Text(), _table(">EPISODE >RETURN >STEPS END >AGO AGENT".split(), rows)] if rows else page
+    return [*page, Text(), table(">EPISODE >RETURN >STEPS END >AGO AGENT".split(), rows)] if rows else page
 
 
 def _worker(worker: RegisteredWorker) -> str:
@@ -190,8 +214,11 @@ def _worker(worker: RegisteredWorker) -> str:
     return one_line(worker.worker_id, _NAME_CHARACTERS) + (f" ({facts})" if facts else "")
 
 
-def _table(titles: Sequence[str], rows: Sequence[Sequence[str]]) -> object:
-    """Puts titles that begin with ">", and their columns, at the right. A narrow terminal folds REMARK alone."""
+def table(titles: Sequence[str], rows: Sequence[Sequence[str]]) -> object:
+    """Returns a table for `output.rendered`, without columns that would be empty.
+
+    Puts titles that begin with ">", and their columns, at the right. A narrow terminal folds REMARK alone.
+    """
     from rich.table import Table
     from rich.text import Text
 
@@ -233,8 +260,16 @@ def _object(run: RunDescription) -> dict[str, Any]:
         "gpu_slots": run.run.gpu_slots,
         "failure_reason": run.run.failure_reason,
         "last_return": _number(run.last_return),
+        "mean_return": _number(run.mean_return),
+        "return_deviation": _number(run.return_deviation),
+        "attempts": [_attempt(attempt) for attempt in run.attempts],
         "workers": [dataclasses.asdict(worker) for worker in run.workers],
     }
+
+
+def _attempt(attempt: Attempt) -> dict[str, Any]:
+    times = {"started": _iso(attempt.started), "ended": attempt.ended and _iso(attempt.ended)}
+    return dataclasses.asdict(attempt) | times
 
 
 def _number(value: float | None) -> float | None:

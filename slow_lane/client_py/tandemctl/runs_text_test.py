@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from tandem.printable import printable_lines
-from tandem.telemetry import DaemonDescription, Episode, RegisteredWorker, Run, RunDescription, RunStatus
+from tandem.telemetry import Attempt, DaemonDescription, Episode, RegisteredWorker, Run, RunDescription, RunStatus
+from tandemctl.command_line import SORTED_COLUMNS
 from tandemctl.output import rendered
 from tandemctl.runs_text import (
     age_text,
@@ -22,6 +23,7 @@ from tandemctl.runs_text import (
     runs_json,
     runs_summary,
     runs_table,
+    sorted_by,
 )
 
 _START = 1_700_000_000
@@ -44,7 +46,9 @@ def _run(status: RunStatus = RunStatus.EXEC, run_id: str = "01ARZ", **record: An
         run_name="ant",
         steps=2_500,
         episodes=12,
-        last_return=97.5,
+        last_return=90.0,
+        mean_return=97.5,
+        mean_of=12,
         steps_per_second=250.0,
         unreachable=False,
         proxy_starts=1,
@@ -64,6 +68,7 @@ _FAULTED = _run(
     "Traceback (most recent call last):\n  File x\nValueError: \x1b[1m!\n",
     max_steps=None,
     last_return=None,
+    mean_return=None,
     malformed=3,
 )
 
@@ -91,12 +96,29 @@ def test_texts_are_short(function: Any, samples: dict[Any, str]) -> None:
 def test_a_table_has_a_line_for_each_run() -> None:
     """A column is as wide as its widest cell; empty columns are omitted."""
     assert rendered(runs_table([_run(), _FAULTED], _NOW)) == [
-        "RUN    NAME  STATE       TIME  STEPS  STEPS/S  EPISODES  RETURN  MALFORMED  PROGRESS            REMARK",
-        "01ARZ  ant   EXECUTING  1 min  2,500      250        12    97.5             [##--------]  25 %",
-        "02BAD  ant   FAULTED      7 s  2,500                 12                  3                      the worker "
-        "exited with code 1; the last it wrote to stderr: ValueError: \\x1b[1m!",
+        "RUN    NAME  STATE       TIME  STEPS  STEPS/S  EPISODES      RETURN  MALFORMED  PROGRESS            REMARK",
+        "01ARZ  ant   EXECUTING  1 min  2,500      250        12  97.5 of 12             [##--------]  25 %",
+        "02BAD  ant   FAULTED      7 s  2,500                 12                      3                      "
+        "the worker exited with code 1; the last it wrote to stderr: ValueError: \\x1b[1m!",
     ]
     assert rendered(runs_table([_run(run_name="日本")], _NOW))[0].startswith("RUN    NAME  STATE")
+
+
+def test_a_remark_has_the_attempt_and_the_failures_last_line() -> None:
+    """The line of the exception replaces the end of stderr."""
+    first = Attempt(1, _time(_START), _time(_START + 3), "killed by signal 9", 0, 0, 0, 0, 0)
+    second = dataclasses.replace(first, number=2, ended=None, reason="")
+    assert "attempt 2, after: killed by signal 9" in run_line(_run(attempts=(first, second)), _NOW)
+    failed = dataclasses.replace(_FAULTED, failure_line="RuntimeError: diverged")
+    assert run_line(failed, _NOW).endswith("; RuntimeError: diverged")
+
+
+def test_runs_are_sorted_by_each_column() -> None:
+    """Runs without a return come last."""
+    runs = [_run(run_id="b", mean_return=1.0), _FAULTED, _run(run_id="a", mean_return=2.0, steps=1)]
+    order = {column: [run.run.run_id for run in sorted_by(column, runs)] for column in SORTED_COLUMNS}
+    assert order["return"] == ["a", "b", "02BAD"] and order["run"] == ["02BAD", "a", "b"]
+    assert order["steps"][-1] == "a"
 
 
 def test_a_narrow_terminal_wraps_only_remarks() -> None:
@@ -122,6 +144,7 @@ def test_control_characters_of_names_are_escaped() -> None:
         ({}, ""),
         ({"waiting_for": "2 GPUs"}, "waits for 2 GPUs"),
         ({"output_problem": "its output was cut"}, "its output was cut"),
+        ({"remark": "asks for 8 of 4 cores: it runs alone"}, "asks for 8 of 4 cores: it runs alone"),
         ({"starved_watchers": 2}, "2 of its watchers STARVED, without credits"),
         ({"unreachable": True}, "unreachable, no heartbeat yet"),
         (
@@ -148,7 +171,7 @@ def test_a_summary_counts_states() -> None:
 def test_a_log_line_describes_a_run() -> None:
     """Describes an executing run and a faulted one."""
     assert run_line(_run(), _NOW) == (
-        "01ARZ EXECUTING after 1 min, 2,500 steps (250/s) of 10,000, 12 episodes, last return 97.5"
+        "01ARZ EXECUTING after 1 min, 2,500 steps (250/s) of 10,000, 12 episodes, mean return 97.5 of 12"
     )
     assert run_line(_FAULTED, _NOW).startswith(
         "02BAD FAULTED after 7 s, 2,500 steps, 12 episodes, 3 malformed lines; the"
@@ -167,7 +190,7 @@ def test_a_page_has_a_runs_facts_and_last_episodes() -> None:
         "state      EXECUTING, submitted 1 min ago",
         f"progress   [{10 * '#'}{30 * '-'}]  25 %",
         "steps      2,500 kept of 25,000 printed, 250/s",
-        "episodes   12, last return 97.5",
+        "episodes   12, 0/s, mean return 97.5 of 12",
         "malformed  2; tandemctl logs 01ARZ --malformed",
         "GPUs       0, 3",
         "worker     pid 7",
@@ -189,7 +212,7 @@ def test_json_has_sorted_keys_numbers_and_nulls() -> None:
     assert text.endswith('\n  ],\n  "watchers": 1\n}\n')
     assert '"name": "ü\\"\\u001f\u2066"' in text and '"gpu_slots": [\n        0,\n        1\n      ]' in text
     first, second = json.loads(text)["runs"]
-    assert list(first) == sorted(first) and len(first) == 25
+    assert list(first) == sorted(first) and len(first) == 35
     assert (first["run_id"], first["state"], first["steps"]) == ("01ARZ", "EXECUTING", 2_500)
     assert (first["created_at"], first["failure_reason"]) == ("2023-11-14T22:13:20.000Z", None)
     assert first["last_return"] is None and second["last_return"] is None and second["max_steps"] is None

@@ -10,8 +10,8 @@
 #include "slow_lane/proxy/event_line.h"
 
 int main() {
-  constexpr absl::string_view kKinds[] = {"step", "episode", "lifecycle",
-                                          "text", "malformed"};
+  constexpr absl::string_view kKinds[] = {"step",    "episode", "lifecycle",
+                                          "scalars", "text",    "malformed"};
   using tandem::slow_lane::EventLineParser;
   using tandem::slow_lane::LineKind;
   EventLineParser parser;

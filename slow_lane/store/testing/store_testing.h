@@ -20,6 +20,7 @@
 #include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -109,6 +110,19 @@ inline v1::EventBatch Steps(const std::string& run_id, uint64_t first,
     step.set_action_json("[0.5]");
   }
   return batch;
+}
+
+// Adds an event of scalars "name 0" and so on, without a number.
+inline void AddScalars(uint64_t step, const std::vector<double>& values,
+                       v1::EventBatch* batch) {
+  v1::Scalars& event = *batch->add_scalars();
+  event.set_step(step);
+  event.mutable_timestamp()->set_seconds(1'700'000'000);
+  event.set_worker_id("w");
+  for (const double value : values) {
+    event.add_names(absl::StrCat("name ", event.names_size()));
+    event.add_values(value);
+  }
 }
 
 }  // namespace tandem::slow_lane

@@ -134,6 +134,18 @@ def _check_learning(found: list[list[tuple[Any, ...]]], folder: Path) -> None:
     assert all(row[2] >= 8 for row in rows)
 
 
+def _check_curve(found: list[list[tuple[Any, ...]]], folder: Path) -> None:
+    (rows,) = found
+    assert [row[:2] for row in rows] == [(run_id, number) for run_id in RUNS for number in range(4)]
+    learning = "SELECT payload_json ->> 'mean_return' FROM lifecycle WHERE event = 'iteration' ORDER BY run_id, seq_id;"
+    assert [row[2:] for row in rows] == run_sql(learning, folder)[0]
+
+
+def _check_attempts(found: list[list[tuple[Any, ...]]], folder: Path) -> None:
+    (rows,) = found
+    assert len(rows) == 2 * 4 * 2 and {row[2] for row in rows} == {"return/mean", "return/deviation"}
+
+
 def _check_complete(found: list[list[tuple[Any, ...]]], folder: Path) -> None:
     rows, malformed = found
     assert [(row[0], row[1]) for row in rows] == [(run_id, total[1]) for run_id, total in _totals(folder).items()]
@@ -166,6 +178,8 @@ CHECKS: dict[str, Callable[[Any, Path], None]] = {
     "Runs by the mean of the newest hundred episodes": _check_best,
     "One observation value during an episode": _check_angles,
     "Learning curve from lifecycle events": _check_learning,
+    "Curve of a scalar": _check_curve,
+    "Scalars of each run's last attempt": _check_attempts,
     "Missing rows and malformed lines": _check_complete,
     "Returns of all runs, smoothed": _check_smoothed,
     "Observations as an array": _check_array,

@@ -3,6 +3,7 @@ import { Connection } from "./connection.js";
 import { DaemonView } from "./daemon.js";
 import { byId, make, setText } from "./dom.js";
 import { RunList } from "./run_list.js";
+import { SCENE_KEYS } from "./scene_panel.js";
 import { Tile } from "./tile.js";
 
 const KEYS = [
@@ -13,12 +14,15 @@ const KEYS = [
   ["← →", "one second back or forward"],
   ["L", "live"],
   ["S", "save the image as PNG"],
-  ["R", "record as mp4 on the server's machine; needs --control"],
+  ["R", "record on the server's machine; needs --control"],
+  ["D", "3D or images"],
+  ...SCENE_KEYS,
   ["T", "dark or light"],
   ["?", "this help"],
 ];
 
-const connection = new Connection(onMessage, (head, jpeg) => tileOf(head.view)?.showPicture(head, jpeg), onChange);
+const connection = new Connection(onMessage, (head, jpeg) => tileOf(head.view)?.showPicture(head, jpeg),
+  (head, data, begin) => tileOf(head.view)?.link?.take(head, data, begin), onChange);
 /** @type {import("./types").App} */
 const app = {
   connection, control: false, modes: [], services: [], example: "", showFrames, tileOfRun: (run) => tiles.get(run),
@@ -113,6 +117,8 @@ function onMessage(message) {
     showWanted();
   } else if (message.is === "view") {
     tileOf(message.view)?.showNumbers(message);
+  } else if (message.is === "scene") {
+    tileOf(message.view)?.link?.show(message);
   } else if (message.is === "panel") {
     const tile = tiles.get(message.region);
     if (tile?.full) tile.panel?.show(message.report);
@@ -173,6 +179,7 @@ function onKey(event) {
   const actions = {
     "/": () => byId("search", HTMLElement).focus(),
     "?": toggleHelp,
+    d: () => tile?.toggleScene(),
     t: toggleTheme,
     Escape: () => showFull(null),
     " ": onButton ? null : () => tile?.toggleFreeze(),

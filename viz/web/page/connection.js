@@ -7,11 +7,14 @@ export class Connection {
   /**
    * @param {(message: import("./types").Message) => void} onMessage gets each JSON message
    * @param {(head: import("./types").PictureHead, file: Blob) => void} onPicture gets each picture, and each snapshot
+   * @param {(head: import("./types").PoseHead, data: ArrayBuffer, begin: number) => void} onPoses gets each snapshot of
+   *     poses: the rows of `data` from `begin` on
    * @param {(open: boolean) => void} onChange gets the state of the connection
    */
-  constructor(onMessage, onPicture, onChange) {
+  constructor(onMessage, onPicture, onPoses, onChange) {
     this.onMessage = onMessage;
     this.onPicture = onPicture;
+    this.onPoses = onPoses;
     this.onChange = onChange;
     this.retryMs = FIRST_RETRY_MS;
     /** @type {Map<number, {succeed: (answer: unknown) => void, fail: (error: Error) => void}>} */
@@ -45,6 +48,10 @@ export class Connection {
     if (typeof data !== "string") {
       const length = new DataView(data).getUint32(0, true);
       const head = JSON.parse(new TextDecoder().decode(new Uint8Array(data, 4, length)));
+      if (head.poses) {
+        this.onPoses(head, data, 4 + length);
+        return;
+      }
       const type = head.png ? "image/png" : "image/jpeg";
       this.onPicture(head, new Blob([new Uint8Array(data, 4 + length)], { type }));
       return;

@@ -3,6 +3,8 @@ import { make, makeButton, reasonOf, say, setText, shown } from "./dom.js";
 import { environmentAt } from "./geometry.js";
 import { Panel } from "./panel.js";
 import { Plot } from "./plot.js";
+import { hasWebGl } from "./scene.js";
+import { SceneLink } from "./scene_link.js";
 
 /** @type {Record<string, string[]>} */
 const STATES = {
@@ -12,6 +14,7 @@ const STATES = {
   "fastlane-unavailable": ["NO FRAMES", "bad"],
 };
 const SEEK_MS = 1000;
+const WANTED = "dimension"; // what the person chose last, in this browser
 const DOWNLOAD_MS = 60000; // a browser may ask the user first
 
 export class Tile {
@@ -60,6 +63,13 @@ export class Tile {
       numbers.append(make("div", {}, [make("dt", { text: name }), this.facts[name]]));
     }
     this.error = make("p", { className: "error" });
+    /** @type {SceneLink | null} null: images are wanted, or nothing else can be shown */
+    this.link = null;
+    this.inScene = false; // its scene is shown
+    this.wantsScene = run.kind === "engine" && localStorage.getItem(WANTED) !== "images";
+    this.dimension = makeButton("3D", () => this.toggleScene(), {
+      title: "3D or images (D)", "aria-pressed": "false", hidden: run.kind !== "engine" });
+    this.sceneNote = make("p", { className: "note faint scene-note" });
     this.job = make("p", { className: "note faint", hidden: true }); // of the daemon's run that it belongs to
     /** @type {Record<string, Plot>} */
     this.plots = {
@@ -72,10 +82,11 @@ export class Tile {
     this.element = make("article", { "aria-label": run.run }, [
       make("div", { className: "top" }, [
         make("h2", {}, [make("bdi", { text: run.run })]), this.badge, this.back, this.closing]),
-      make("div", { className: "stage" }, [this.opening, this.wait]),
-      make("div", { className: "bar" }, [this.freezing, this.slider, this.time, this.saving, this.recording]),
+      this.stage = make("div", { className: "stage" }, [this.opening, this.wait]),
+      make("div", { className: "bar" }, [this.dimension, this.freezing, this.slider, this.time, this.saving, this.recording]),
       numbers,
       this.job,
+      this.sceneNote,
       this.error,
       make("div", { className: "side" }, [
         ...Object.values(this.plots).map((plot) => plot.element), ...(this.panel ? [this.panel.element] : [])]),
@@ -94,10 +105,73 @@ export class Tile {
     if (this.full && this.panel) this.panel.watch();
     this.frozen = false;
     this.showFrozen();
+    this.link?.watch();
+    if (!this.link && this.wantsScene) this.openScene();
     if (document.hidden) this.setHidden(true);
   }
 
+  toggleScene() {
+    if (this.run.kind !== "engine") return;
+    this.wantsScene = !this.link;
+    localStorage.setItem(WANTED, this.wantsScene ? "3D" : "images");
+    if (this.wantsScene) this.openScene();
+    else this.closeScene("");
+  }
+
+  /** Shows the run's scene, as soon as there is one. */
+  openScene() {
+    if (!hasWebGl()) {
+      this.closeScene("This browser has no WebGL: images are shown in place of the 3D scene.");
+      return;
+    }
+    this.goLive();
+    this.link = new SceneLink(this.app.connection, this.view, {
+      onState: (state, reason) => this.showSceneState(state, reason),
+      onRow: (row) => {
+        setText(this.facts.step, shown(row.step, 0));
+        setText(this.facts.return, shown(row.return));
+        setText(this.facts.reward, shown(row.reward));
+      },
+      onPast: (beforeMs) => this.showPast(beforeMs),
+    });
+    this.link.watch();
+  }
+
+  /** @param {string} reason for a person; "": the person wants images */
+  closeScene(reason) {
+    this.wantsScene = false;
+    this.goLive();
+    this.link?.close();
+    this.link = null;
+    this.showsScene(false);
+    setText(this.sceneNote, reason);
+  }
+
+  /** @param {string} state @param {string} reason */
+  showSceneState(state, reason) {
+    if (!this.link) return;
+    if (state === "none" || state === "failed") {
+      this.closeScene(reason);
+      return;
+    }
+    setText(this.sceneNote, reason);
+    if (state === "live" && !this.inScene) {
+      this.stage.append(this.link.panel.element);
+      this.showsScene(true);
+    }
+  }
+
+  /** @param {boolean} on */
+  showsScene(on) {
+    this.inScene = on;
+    this.dimension.setAttribute("aria-pressed", String(on));
+    this.stage.classList.toggle("in-scene", on);
+    if (on) this.wait.hidden = true;
+    else this.wait.hidden = !this.canvas.hidden;
+  }
+
   close() {
+    this.link?.close();
     this.app.connection.send({ do: "unwatch", view: this.view });
     if (this.full && this.panel) this.panel.unwatch();
     this.resizing.disconnect();
@@ -158,13 +232,18 @@ export class Tile {
       this.bitmap = bitmap;
       this.draw();
       if (isPast) {
-        setText(this.time, `${(beforeMs / 1000).toFixed(1)} s before the newest`);
+        this.showPast(beforeMs);
         setText(this.facts.step, shown(head.step, 0));
       }
     } else {
       bitmap?.close();
     }
     if (head.sent > 0) this.app.connection.send({ do: "drawn", view: this.view, sent: head.sent });
+  }
+
+  /** @param {number} beforeMs */
+  showPast(beforeMs) {
+    setText(this.time, `${(beforeMs / 1000).toFixed(1)} s before the newest`);
   }
 
   draw() {
@@ -206,13 +285,15 @@ export class Tile {
   showNumbers(numbers) {
     const [word, kind] = STATES[numbers.state] ?? [numbers.state, "bad"];
     const live = numbers.state === "connected";
-    const old = live || this.canvas.hidden ? "" : ` · ${numbers.age} old`;
+    const old = live || (this.canvas.hidden && !this.inScene) ? "" : ` · ${numbers.age} old`;
     setText(this.badge, this.frozen ? "FROZEN" : word + old);
     this.badge.className = `badge ${this.frozen ? "still" : kind}`;
     this.element.classList.toggle("old", !live && !this.frozen);
-    if (!this.frozen) setText(this.facts.step, shown(numbers.step, 0));
-    setText(this.facts.return, shown(numbers.return));
-    setText(this.facts.reward, shown(numbers.reward));
+    if (!this.inScene) {
+      if (!this.frozen) setText(this.facts.step, shown(numbers.step, 0));
+      setText(this.facts.return, shown(numbers.return));
+      setText(this.facts.reward, shown(numbers.reward));
+    }
     setText(this.facts["steps/s"], shown(numbers.step_rate, 0));
     setText(this.facts.episodes, shown(numbers.episodes, 0));
     setText(this.facts["images/s"], shown(numbers.fps, 1));
@@ -243,6 +324,7 @@ export class Tile {
     if (!this.frozen) return;
     this.frozen = false;
     this.app.connection.send({ do: "live", view: this.view });
+    this.link?.goLive();
     this.showFrozen();
   }
 
@@ -276,6 +358,11 @@ export class Tile {
   }
 
   save() {
+    if (this.link && this.inScene) {
+      this.link.panel.view.draw(); // its pixels are there until the next task
+      this.link.panel.canvas.toBlob((png) => png && this.download(this.facts.step.textContent, png), "image/png");
+      return;
+    }
     if (this.canvas.hidden) {
       say("No image to save yet.");
       return;
@@ -295,7 +382,7 @@ export class Tile {
   }
 
   /**
-   * A hidden page gets no pictures; its numbers go on.
+   * A hidden page gets no pictures and no poses; its numbers go on.
    * @param {boolean} hidden
    */
   setHidden(hidden) {

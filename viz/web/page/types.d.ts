@@ -52,6 +52,47 @@ export interface PictureHead {
   png?: boolean;
 }
 
+/** The object before the rows of poses. */
+export interface PoseHead {
+  view: number;
+  sent: number;
+  time_ms: number;
+  before_ms?: number;
+}
+
+/** What a snapshot has of an environment. */
+export interface PoseRow {
+  episode: number;
+  step: number;
+  time: number;
+  return: number | null;
+  reward: number | null;
+  poses: Float32Array;
+  bad: number;
+}
+
+/** Rows by environment; the time is the writer's. */
+export interface Snapshot {
+  number: number;
+  time_ms: number;
+  rows: Map<number, PoseRow>;
+}
+
+export interface BodyName {
+  name: string;
+  entity: number | undefined;
+}
+
+/** A run's scene: "live", "lost", "waiting", "none" or "failed"; without the first one there is a reason. */
+export interface SceneState {
+  view: number;
+  state: string;
+  reason: string;
+  glb: string;
+  nodes: number;
+  num_envs: number;
+}
+
 /** An engine's report: rows of a name and a text. Services are null if the engine does not report them. */
 export interface EngineReport {
   rows: [string, string][];
@@ -109,13 +150,14 @@ export type Message =
   | { is: "hello"; control: boolean; modes: string[]; services: string[]; example: string; host: string; daemon: string }
   | { is: "runs"; runs: Run[] }
   | ({ is: "view" } & ViewNumbers)
+  | ({ is: "scene" } & SceneState)
   | { is: "panel"; region: string; report: EngineReport }
   | ({ is: "daemon" } & DaemonReport)
   | ({ is: "events" } & RunEvents)
   | { is: "refused"; view: number; error: string };
 
 /** What an action or a question has beside `do` and `id`. */
-export type Fields = Record<string, string | number | boolean>;
+export type Fields = Record<string, string | number | boolean | number[]>;
 
 export interface App {
   connection: import("./connection.js").Connection;

@@ -19,9 +19,9 @@ from tandem.telemetry.daemon_errors import (
     UnknownRun,
     WrongState,
 )
-from tandem.telemetry.descriptions import DaemonDescription, RegisteredWorker, RunDescription
+from tandem.telemetry.descriptions import Attempt, DaemonDescription, RegisteredWorker, RunDescription
 from tandem.telemetry.feeds import MessageBlock
-from tandem.telemetry.records import Episode, LifecycleEvent, MalformedLine, Run, RunStatus, Step
+from tandem.telemetry.records import Episode, LifecycleEvent, MalformedLine, Run, RunStatus, Scalars, Step
 from tandem.telemetry.subscription import Subscription
 from tandem.telemetry.tls_files import TlsFiles
 from tandem.telemetry.trainer_client import Health, Submitted, TrainerClient
@@ -31,8 +31,10 @@ if TYPE_CHECKING:
     from tandem.telemetry.eval_summary import EvalSummaryWriter
     from tandem.telemetry.events import EventWriter
     from tandem.telemetry.record_episodes import RecordEpisodes
+    from tandem.telemetry.tracking import job_events, track
 
 __all__ = [
+    "Attempt",
     "BadSessionToken",
     "Control",
     "ControlEvent",
@@ -55,6 +57,7 @@ __all__ = [
     "RunDescription",
     "RunExists",
     "RunStatus",
+    "Scalars",
     "Step",
     "Submitted",
     "Subscription",
@@ -63,10 +66,18 @@ __all__ = [
     "UnknownRun",
     "WorkerSession",
     "WrongState",
+    "job_events",
+    "track",
 ]
 
 # What a training uses needs NumPy or Gymnasium; a program that watches runs, such as tandemctl, starts without them.
-_IMPORTED_LATER = {"EvalSummaryWriter": "eval_summary", "EventWriter": "events", "RecordEpisodes": "record_episodes"}
+_IMPORTED_LATER = {
+    "EvalSummaryWriter": "eval_summary",
+    "EventWriter": "events",
+    "RecordEpisodes": "record_episodes",
+    "job_events": "tracking",
+    "track": "tracking",
+}
 
 
 def __getattr__(name: str) -> Any:

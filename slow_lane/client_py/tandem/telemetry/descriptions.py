@@ -1,6 +1,6 @@
 """The state of Tandem's own daemon and its runs, beyond gymgui.trainer.TrainerService."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
@@ -36,6 +36,35 @@ class RegisteredWorker:
 
 
 @dataclass(frozen=True, slots=True)
+class Attempt:
+    """One start of a run's worker.
+
+    Attributes:
+      number: From 1.
+      started: When it was begun.
+      ended: When its end was known; None: it goes on.
+      reason: Why it ended; empty: with exit code 0, or it goes on.
+      steps: The run's rows of steps before this attempt: its own have greater numbers. So are `episodes`, `lifecycle`,
+        `malformed` and `scalars`.
+    """
+
+    number: int
+    started: datetime | None
+    ended: datetime | None
+    reason: str
+    steps: int
+    episodes: int
+    lifecycle: int
+    malformed: int
+    scalars: int
+
+    @staticmethod
+    def from_message(message: Any) -> "Attempt":
+        """Copies an Attempt message."""
+        return Attempt(**{name: read(message) for name, read in readers(Attempt, message.__class__).items()})
+
+
+@dataclass(frozen=True, slots=True)
 class RunDescription:
     """A run as it is now.
 
@@ -59,6 +88,16 @@ class RunDescription:
       max_steps: The steps at which its schedule ends it; None: no limit.
       workers: Its registered workers, by name; after its end as well.
       starved_watchers: Watchers with a ControlStream whose credits are used up: they get no steps (STARVED).
+      scalars: Number of rows of its scalars.
+      mean_return: Mean of the returns of its last episodes, `mean_of` of them, at most 100; None: there is no episode.
+      return_deviation: Standard deviation of these returns.
+      episodes_per_second: Rate of the last seconds.
+      attempts: The starts of its worker, the current one last.
+      parameters: What `metadata.tandem.parameters` says, by name: texts, and numbers as JSON.
+      sweep: What `metadata.tandem.sweep` says; empty: it belongs to no sweep.
+      priority: Runs of a higher priority start first.
+      failure_line: Of a failed run: the last line of its exception; empty: unknown.
+      remark: What differs from its configuration, such as dropped scalars; empty: nothing.
     """
 
     run: Run
@@ -83,12 +122,25 @@ class RunDescription:
     max_steps: int | None
     workers: tuple[RegisteredWorker, ...]
     starved_watchers: int = 0
+    scalars: int = 0
+    mean_return: float | None = None
+    mean_of: int = 0
+    return_deviation: float = 0.0
+    episodes_per_second: float = 0.0
+    attempts: tuple[Attempt, ...] = ()
+    parameters: dict[str, str] = field(default_factory=dict)
+    sweep: str = ""
+    priority: int = 0
+    failure_line: str = ""
+    remark: str = ""
 
     @staticmethod
     def from_message(message: Any) -> "RunDescription":
         """Copies a RunDescription message."""
         others = {name: read(message) for name, read in readers(RunDescription, message.__class__).items()}
         others["workers"] = tuple(map(RegisteredWorker.from_message, others["workers"]))
+        others["parameters"] = dict(sorted(others.get("parameters", {}).items()))  # a map has no order
+        others["attempts"] = tuple(map(Attempt.from_message, others.get("attempts", ())))
         return RunDescription(Run.from_message(message.record), **others)
 
 

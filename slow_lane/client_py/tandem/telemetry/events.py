@@ -1,5 +1,6 @@
 """`EventWriter`: prints a run's events, a line of JSON each."""
 
+import contextlib
 import math
 import os
 import time
@@ -160,6 +161,21 @@ class EventWriter:
             integer("metadata['episode_index']", index, 0, _LARGEST)  # type: ignore[arg-type]
         self._output.write(line_of(fields))
 
+    def scalars(self, step: SupportsIndex, values: Mapping[str, SupportsFloat]) -> None:
+        """Prints numbers of the training, such as losses, at a step: from 0, of whatever the program counts.
+
+        NaN and infinities stay what they are. A run may have 1,000 different names; without values nothing is printed.
+
+        >>> EventWriter(run_id="try", timestamps=False).scalars(100, {"train/loss": np.float32(0.5), "kl": math.inf})
+        {"event_type":"scalars","run_id":"try","step":100,"scalars":{"train/loss":0.5,"kl":"Infinity"}}
+        """
+        fields = self._begin("event_type", "scalars")
+        fields["step"] = integer("step", step, 0, _LARGEST)
+        numbers = {_text("values", name): _number(f"values[{name!r}]", value) for name, value in values.items()}
+        fields["scalars"] = {name: _json_number(number) for name, number in numbers.items()}
+        if numbers:
+            self._output.write(line_of(fields))
+
     def lifecycle(self, event: str, payload: Mapping[str, object] | None = None) -> None:
         """Prints an event of the run as a whole, with further facts.
 
@@ -188,10 +204,14 @@ class EventWriter:
             if isinstance(error, SystemExit) and error.code in (None, 0):
                 self.lifecycle("run_completed")
             else:
-                said = "".join(traceback.format_exception_only(error)).strip()
-                self.lifecycle("run_failed", {"error": said[:_LONGEST_ERROR], "error_type": type(error).__name__})
+                self.failed(error)
             raise
         self.lifecycle("run_completed")
+
+    def failed(self, error: BaseException) -> None:
+        """Prints run_failed with an exception's text and class; `run` and `track` do so themselves."""
+        said = "".join(traceback.format_exception_only(error)).strip()
+        self.lifecycle("run_failed", {"error": said[:_LONGEST_ERROR], "error_type": type(error).__name__})
 
     def _begin(self, kind: str, name: str) -> dict[str, object]:
         fields = {kind: name, **self._common}
@@ -221,13 +241,22 @@ def _mapping(name: str, value: object) -> Mapping[str, object] | None:
 
 
 def _finite(name: str, value: SupportsFloat) -> float:
-    number = math.nan
-    if not isinstance(value, str | bytes | bytearray):
-        try:
-            if np.ndim(value) == 0:  # type: ignore[arg-type]
-                number = float(value)
-        except (TypeError, ValueError, OverflowError):  # lists of different lengths, too
-            pass
+    number = _number(name, value, "a finite number")
     if not math.isfinite(number):
         raise InvalidArgument(f"{name}: expected a finite number, found {shown(value)}; nothing was printed")
     return number
+
+
+def _number(name: str, value: SupportsFloat, expected: str = "a number") -> float:
+    if not isinstance(value, str | bytes | bytearray):
+        with contextlib.suppress(TypeError, ValueError, OverflowError):  # of lists of different lengths, too
+            if np.ndim(value) == 0:  # type: ignore[arg-type]
+                return float(value)
+    raise InvalidArgument(f"{name}: expected {expected}, found {shown(value)}; nothing was printed")
+
+
+def _json_number(number: float) -> float | str:
+    """Returns a number, or the text of one that JSON does not have, as schema/telemetry has it."""
+    if math.isfinite(number):
+        return number
+    return "NaN" if math.isnan(number) else "Infinity" if number > 0 else "-Infinity"

@@ -98,6 +98,33 @@ def test_episode_and_lifecycle_have_all_given_fields(out: io.StringIO, events: E
     ]
 
 
+def test_scalars_keep_what_json_has_not(out: io.StringIO, events: EventWriter) -> None:
+    """NaN and infinities are texts; NumPy's and torch's kinds of numbers are numbers; no values, no event."""
+    events.scalars(np.int64(7), {"a": np.float32(0.5), "b": np.nan, "c": np.array(np.inf), "d": -np.inf, "e/1": True})
+    events.scalars(8, {})
+    assert _only(out) == {
+        **{"event_type": "scalars", "step": 7},
+        "scalars": {"a": 0.5, "b": "NaN", "c": "Infinity", "d": "-Infinity", "e/1": 1.0},
+    }
+
+
+@pytest.mark.parametrize(
+    ("step", "values", "fact"),
+    [
+        (-1, {"a": 1}, "step"),
+        (1, {"": 1}, "values"),
+        (1, {3: 1}, "values"),
+        (1, {"a": "0.5"}, r"values\['a'\]: expected a number, found '0.5'"),
+        (1, {"a": [1, 2]}, r"values\['a'\]"),
+    ],
+)
+def test_invalid_scalars_are_refused(step: int, values: Any, fact: str, out: io.StringIO, events: EventWriter) -> None:
+    """The text names the value; nothing is printed."""
+    with pytest.raises(tandem.InvalidArgument, match=fact):
+        events.scalars(step, values)
+    assert not out.getvalue()
+
+
 def test_run_id_is_taken_from_the_daemons_variable(out: io.StringIO, monkeypatch: pytest.MonkeyPatch) -> None:
     """The program's own run_id has precedence; an empty variable counts as absent."""
     monkeypatch.setenv("TANDEM_RUN_ID", "of-the-daemon")

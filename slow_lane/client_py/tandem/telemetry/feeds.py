@@ -4,10 +4,10 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
-from tandem.telemetry.records import Episode, LifecycleEvent, MalformedLine, Run, RunStatus, Step
+from tandem.telemetry.records import Episode, LifecycleEvent, MalformedLine, Run, RunStatus, Scalars, Step
 
 Record = TypeVar("Record", covariant=True)
-Event = TypeVar("Event", Step, Episode, LifecycleEvent, MalformedLine)
+Event = TypeVar("Event", Step, Episode, LifecycleEvent, MalformedLine, Scalars)
 
 # In a request of StreamEvents: no events of this stream.
 _UNWANTED = 2**64 - 1
@@ -17,6 +17,7 @@ _SINCE_FIELDS = {
     "episodes": "since_episode",
     "lifecycle": "since_lifecycle",
     "malformed": "since_malformed",
+    "scalars": "since_scalars",
 }
 # A class of events -> its stream, and the method of any gymgui.trainer.TrainerService that streams it; "": none does.
 _STREAMS: dict[type, tuple[str, str]] = {
@@ -24,6 +25,7 @@ _STREAMS: dict[type, tuple[str, str]] = {
     Episode: ("episodes", "StreamRunEpisodes"),
     LifecycleEvent: ("lifecycle", ""),
     MalformedLine: ("malformed", ""),
+    Scalars: ("scalars", ""),
 }
 
 

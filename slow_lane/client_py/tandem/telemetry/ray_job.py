@@ -13,6 +13,7 @@ import json
 import os
 import shlex
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -24,6 +25,7 @@ from typing import Any
 from tandem.telemetry.connection import Connection
 from tandem.telemetry.wire import load
 
+_SOCKET = "daemon.sock"  # in the current folder
 _POLL_SECS = 1.0
 # Without a daemon for this long, `follow` ends; the next daemon starts another one.
 _ALONE_SECS = 10.0
@@ -61,9 +63,14 @@ class _Job:
         return (self._folder / "worker").exists()
 
     def await_end(self) -> dict[str, str]:
-        """Submits the job if it was not, waits for its end, and returns it, as fields of WorkerEnded."""
+        """Submits the job if it was not, waits for its end, and returns it, as fields of WorkerEnded.
+
+        SystemExit: there is no daemon any more.
+        """
         problem = ""
+        alone = _Alone()
         while True:
+            alone.check(_has_daemon())
             try:
                 if (ended := self._look()) is not None:
                     return ended
@@ -136,6 +143,30 @@ class _Job:
         return None
 
 
+class _Alone:
+    """Measures the time without a daemon."""
+
+    def __init__(self) -> None:
+        """Begins now."""
+        self._end = time.monotonic() + _ALONE_SECS
+
+    def check(self, has_daemon: bool) -> None:
+        """SystemExit: there was no daemon for _ALONE_SECS."""
+        if has_daemon:
+            self._end = time.monotonic() + _ALONE_SECS
+        elif time.monotonic() > self._end:
+            raise SystemExit("no daemon: the next one of this folder goes on")
+
+
+def _has_daemon() -> bool:
+    with socket.socket(socket.AF_UNIX) as probe:
+        try:
+            probe.connect(_SOCKET)
+        except OSError:
+            return False
+        return True
+
+
 def follow(run_id: str, daemon: str) -> None:
     """Submits a run as a job of Ray, and returns when its end is recorded; SystemExit: there is no daemon any more.
 
@@ -146,16 +177,15 @@ def follow(run_id: str, daemon: str) -> None:
     job = _Job(run_id, daemon)
     ended = job.await_end()
     _say(f"ended: {ended}")
-    end = time.monotonic() + _ALONE_SECS
+    alone = _Alone()
     while not _report(run_id, job.token, ended):
-        if time.monotonic() > end:
-            raise SystemExit("no daemon: the next one of this folder goes on")
+        alone.check(has_daemon=False)
         time.sleep(_POLL_SECS)
 
 
 def _report(run_id: str, token: str, ended: dict[str, str]) -> bool:
     """Tells the daemon how the run ended, unless the proxy has; returns whether the end is recorded."""
-    with contextlib.closing(Connection("unix:daemon.sock")) as connection:
+    with contextlib.closing(Connection(f"unix:{_SOCKET}")) as connection:
         method = connection.method("Link")
         requests: SimpleQueue[Any] = SimpleQueue()
         requests.put(method.request(hello={"run_id": run_id, "token": token}))

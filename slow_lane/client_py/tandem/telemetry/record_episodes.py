@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from tandem.arguments import flag, shown
 from tandem.errors import InvalidArgument
+from tandem.telemetry.episode_counter import EpisodeCounter
 from tandem.telemetry.events import EventWriter
 
 if TYPE_CHECKING:
@@ -22,7 +23,8 @@ class RecordEpisodes(_Wrapper):
 
     Works with any `gymnasium.vector.VectorEnv` in any autoreset mode, and changes none of its results. Episodes are
     numbered from 0 in the order in which they begin; those that begin together, in the order of their environments. An
-    episode that a reset cuts short has no event. An episode event's metadata names the environment: {"env": 3}.
+    episode that a reset cuts short has no event. An episode event's metadata names the environment: {"env": 3}, and
+    the "error" that truncated it (`WorkerOptions.on_error`).
 
     >>> import tandem
     >>> from tandem.telemetry import EventWriter, RecordEpisodes
@@ -57,23 +59,25 @@ class RecordEpisodes(_Wrapper):
         mode = env.metadata.get("autoreset_mode", AutoresetMode.NEXT_STEP)
         if not isinstance(mode, AutoresetMode):
             raise InvalidArgument(f"env.metadata['autoreset_mode']: expected an AutoresetMode, found {mode!r}")
+        self.autoreset_mode = mode  # which other wrappers read
         self._resets_in_step = mode is AutoresetMode.SAME_STEP
         self._resets_by_itself = mode is not AutoresetMode.DISABLED
         self._events = EventWriter() if events is None else events
         self._print_steps = flag("steps", steps) and self._events.prints_steps
-        self._returns = np.zeros(self.num_envs)
-        self._lengths = np.zeros(self.num_envs, np.int64)
-        self._episodes = np.arange(self.num_envs)  # number of each environment's
-        self._begun = self.num_envs
+        self._counter = EpisodeCounter(self._events, self.num_envs)
         self._over = np.zeros(self.num_envs, np.bool_)  # the episode has ended, and no other has begun
-        self.episode_count = 0
+
+    @property
+    def episode_count(self) -> int:
+        """The number of episodes that have ended."""
+        return self._counter.ended
 
     def reset(self, *, seed: Any = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
         """Resets all environments, or those of the option "reset_mask", bool[num_envs]; returns their results."""
         mask = (options or {}).get("reset_mask")  # read now: some environments remove it
         chosen = np.ones(self.num_envs, np.bool_) if mask is None else np.array(mask, np.bool_)
         result = super().reset(seed=seed, options=options)
-        self._begin(chosen & (self._over | (self._lengths > 0)))
+        self._begin(chosen & (self._over | (self._counter.lengths > 0)))
         return result
 
     def step(self, actions: Any) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
@@ -84,39 +88,26 @@ class RecordEpisodes(_Wrapper):
           SystemCallFailed: The write of an event failed. The environments were stepped.
         """
         result = super().step(actions)
-        _, rewards, terminations, truncations, _ = result
+        _, rewards, terminations, truncations, infos = result
         stepped = ~self._over
         if self._resets_by_itself:
             self._begin(self._over)  # this step is not the next episode's
-        self._returns[stepped] += np.asarray(rewards)[stepped]
-        self._lengths[stepped] += 1
+        self._counter.count(rewards, stepped)
         ended = stepped & (np.asarray(terminations) | np.asarray(truncations))
         if self._print_steps:
             self._print_each(stepped, ended, actions, result)
         self._over |= ended
-        for index in np.flatnonzero(ended):
-            self._events.episode(
-                episode=self._episodes[index],
-                total_reward=self._returns[index],
-                steps=self._lengths[index],
-                terminated=bool(terminations[index]),
-                truncated=bool(truncations[index]),
-                metadata={"env": int(index)},
-            )
-            self.episode_count += 1
+        if ended.any():
+            last = infos.get("final_info", infos) if self._resets_in_step else infos
+            failed = np.flatnonzero(last.get("_env_error", ())).tolist()
+            self._counter.end(ended, terminations, truncations, {env: last["env_error"][env] for env in failed})
         if self._resets_in_step:
             self._begin(ended)
         return result
 
     def _begin(self, chosen: NDArray[np.bool_]) -> None:
         """Begins the next episode of the chosen environments."""
-        count = int(np.count_nonzero(chosen))
-        if not count:
-            return
-        self._episodes[chosen] = np.arange(self._begun, self._begun + count)
-        self._begun += count
-        self._returns[chosen] = 0
-        self._lengths[chosen] = 0
+        self._counter.begin(chosen)
         self._over = self._over & ~chosen
 
     def _print_each(self, stepped: NDArray[np.bool_], ended: NDArray[np.bool_], actions: Any, result: Any) -> None:
@@ -126,8 +117,8 @@ class RecordEpisodes(_Wrapper):
         for index in np.flatnonzero(stepped):
             last = self._resets_in_step and ended[index]
             self._events.step(
-                episode=self._episodes[index],
-                step_index=self._lengths[index] - 1,
+                episode=self._counter.numbers[index],
+                step_index=self._counter.lengths[index] - 1,
                 reward=rewards[index],
                 action=done[index],
                 observation=infos["final_obs"][index] if last else seen[index],

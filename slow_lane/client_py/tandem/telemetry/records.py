@@ -3,7 +3,7 @@
 import enum
 import functools
 import json
-from collections.abc import Callable, MutableSequence
+from collections.abc import Callable, MutableMapping, MutableSequence
 from dataclasses import dataclass, make_dataclass
 from datetime import UTC, datetime, timedelta
 from operator import attrgetter
@@ -49,6 +49,8 @@ def _reader(empty: Any, name: str) -> Callable[[Any], Any]:
     field, value = empty.DESCRIPTOR.fields_by_name[name], attrgetter(name)
     if isinstance(value(empty), MutableSequence):
         return lambda message: tuple(value(message))
+    if isinstance(value(empty), MutableMapping):
+        return lambda message: dict(value(message))
     if field.message_type:
         return _time_reader(name)
     if field.enum_type:  # a dict is six times as fast as the class
@@ -217,6 +219,22 @@ class MalformedLine(_Copied):
     length: int
     reason: str
     head: str
+    seq_id: int
+
+
+@dataclass(frozen=True, slots=True)
+class Scalars(_Copied):
+    """Numbers of the training at one step, such as losses.
+
+    `values` has one for each of `names`, NaN and infinities, too. `timestamp` is in UTC; `seq_id` its number among the
+    run's scalars, from 1.
+    """
+
+    step: int
+    names: tuple[str, ...]
+    values: tuple[float, ...]
+    timestamp: datetime | None
+    worker_id: str
     seq_id: int
 
 

@@ -16,7 +16,7 @@ from tandem.telemetry.connection import Connection
 from tandem.telemetry.control import Control
 from tandem.telemetry.descriptions import DaemonDescription
 from tandem.telemetry.feeds import Feed, MessageBlock, block_feed, event_feeds, run_feeds
-from tandem.telemetry.records import Episode, LifecycleEvent, MalformedLine, Run, RunStatus, Step
+from tandem.telemetry.records import Episode, LifecycleEvent, MalformedLine, Run, RunStatus, Scalars, Step
 from tandem.telemetry.subscription import Record, Subscription
 from tandem.telemetry.tls_files import TlsFiles
 from tandem.telemetry.worker_session import WorkerSession
@@ -199,8 +199,12 @@ class TrainerClient(ClosesOnExit):
         """Streams a run's malformed lines, as `steps` does. Only Tandem's own daemon has them."""
         return self._subscribe(event_feeds(MalformedLine, run_id, follow=follow), since_seq)
 
+    def scalars(self, run_id: str, *, since_seq: int = 0, follow: bool = True) -> Subscription[Scalars]:
+        """Streams a run's scalars, as `steps` does. Only Tandem's own daemon has them."""
+        return self._subscribe(event_feeds(Scalars, run_id, follow=follow), since_seq)
+
     def blocks(self, run_id: str, stream: str) -> Subscription[MessageBlock]:
-        """Reads the durable events of a stream, "steps", "episodes" or "lifecycle", in blocks of the daemon's messages.
+        """Reads the durable events of a stream, such as "steps", in blocks of the daemon's messages.
 
         For exports. It ends at what is durable now. Only Tandem's own daemon has them.
         """

@@ -1,0 +1,165 @@
+"""Scenes that fail, and those that cannot be shown: each ends in a clear state, and training goes on."""
+
+import selectors
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tandem.testing.engines import nothing_left_behind, unique_name, watchdog  # noqa: F401, the fixtures
+from tests.web.browser_fixture import browser_fixture, page_fixture, view_fixture  # noqa: F401, fixtures
+from tests.web.page_fixture import Page, Trainer, View, wait_for
+from tests.web.scene_samples import (
+    NAMES,
+    SCENE_ENGINE,
+    assert_as_the_engine,
+    freeze,
+    open_run_in_3d,
+    open_scene,
+    robots,
+    shown_poses,
+)
+from tests.web.socket_client import SocketClient, cookie_of
+
+_NO_WEBGL = """
+const before = HTMLCanvasElement.prototype.getContext;
+HTMLCanvasElement.prototype.getContext = function (kind, ...more) {
+  return kind.startsWith("webgl") ? null : before.call(this, kind, ...more);
+};
+"""
+_PANEL = "const { panel } = document.querySelector('canvas.scene'); "
+# Hides the page, or shows it again.
+_HIDE = """
+Object.defineProperty(document, "hidden", { value: arguments[0], configurable: true });
+document.dispatchEvent(new Event("visibilitychange"));
+"""
+
+
+def test_a_body_without_a_finite_pose_is_not_drawn_and_a_line_says_so(page: Page, tmp_path: Path) -> None:
+    """The others are; the page reports no error."""
+    with robots(tmp_path, SCENE_BAD_NODE="1") as trainer:
+        open_scene(page, trainer)
+        wait_for(lambda: "1 bodies of environment 0" in page.text(".scene-panel .late"), "the line")
+        visible = _PANEL + "return panel.view.copies.get(0).nodes.map((node) => node.visible)"
+        assert page.driver.execute_script(visible) == [True, False, True, True]
+        page.save("scene-not-finite")
+        assert page.errors() == []
+
+
+def test_an_engine_that_is_restarted_with_another_model_is_shown_again(page: Page, tmp_path: Path) -> None:
+    """The page says that the engine is gone, then shows the other bodies."""
+    name = unique_name()
+    with robots(tmp_path, name=name, num_envs=2) as trainer:
+        open_scene(page, trainer)
+        trainer.kill_engine()
+        wait_for(lambda: "RECONNECTING" in page.text("article .badge"), "a lost scene")
+        assert page.text(".scene-note") != ""
+    with robots(tmp_path, name=name, num_envs=3, names=["a", "b"]):
+        names = _PANEL + "return panel.bodies.map((body) => body.name)"
+        wait_for(lambda: page.driver.execute_script(names) == ["a", "b"], "the other model")
+        wait_for(lambda: page.text("article .badge") == "LIVE", "its poses")
+        newest = freeze(page)
+        assert [len(row["matrices"]) for row in newest] == [2, 2, 2]
+        assert page.errors() == []
+
+
+def test_a_browser_that_ends_a_drawing_gets_images_and_can_draw_again(page: Page, tmp_path: Path) -> None:
+    """The page says why; the key D shows the scene again, many times: no context is left behind."""
+    with robots(tmp_path) as trainer:
+        open_scene(page, trainer)
+        page.driver.execute_script(_PANEL + "panel.view.renderer.forceContextLoss()")
+        wait_for(lambda: "The browser has ended" in page.text(".scene-note"), "the reason")
+        for _ in range(20):
+            page.press("d")
+            wait_for(lambda: page.all("canvas.scene") and shown_poses(page), "a scene")
+            page.press("d")
+            wait_for(lambda: not page.all("canvas.scene"), "images")
+        assert page.text(".scene-note") == ""
+        assert [error for error in page.errors() if "contexts" in error] == []
+
+
+def test_images_are_shown_without_webgl(page: Page) -> None:
+    """And a sentence says why."""
+    added = page.driver.execute_cdp_cmd("Page.addScriptToEvaluateOnNewDocument", {"source": _NO_WEBGL})
+    page.driver.refresh()
+    wait_for(lambda: page.text("#link") == "connected", "a connected page")
+    trainer = Trainer(unique_name())
+    try:
+        open_run_in_3d(page, trainer.name)
+        wait_for(lambda: page.all("article .picture:not([hidden])"), "an image")
+        assert "This browser has no WebGL: images" in page.text("article")
+        assert page.all("canvas.scene") == []
+    finally:
+        page.driver.execute_cdp_cmd("Page.removeScriptToEvaluateOnNewDocument", added)
+        trainer.close()
+
+
+def test_an_engine_without_a_scene_is_shown_by_images(page: Page) -> None:
+    """And a sentence says why."""
+    trainer = Trainer(unique_name(), None, server=SCENE_ENGINE, frames=None)
+    try:
+        open_run_in_3d(page, trainer.name)
+        wait_for(lambda: "WatchScene" in page.text(".scene-note"), "the reason")
+        assert page.all("canvas.scene") == []
+        page.save("scene-none")
+    finally:
+        trainer.close()
+
+
+def test_twenty_browsers_share_one_watch_and_get_what_they_acknowledge(view: View, tmp_path: Path) -> None:
+    """Each gets its environment; one that acknowledges nothing gets two snapshots; then nothing remains."""
+    cookie = cookie_of(view.address)
+    with robots(tmp_path, num_envs=20) as trainer, selectors.DefaultSelector() as selector:
+        clients = [SocketClient(view.address, cookie) for _ in range(20)]
+        for env, client in enumerate(clients):
+            selector.register(client, selectors.EVENT_READ)
+            client.send(do="watch", view=1, run=trainer.name, width=64)
+            client.send(do="scene", view=1, envs=[env])
+
+        def take_until(is_so: Callable[[], bool], what: str) -> None:
+            def take() -> bool:
+                for key, _ in selector.select(0.1):
+                    assert isinstance(key.fileobj, SocketClient)
+                    key.fileobj.take(draws=key.fileobj is not clients[0])
+                return is_so()
+
+            wait_for(take, what)
+
+        begin = trainer.steps
+        take_until(lambda: all(client.pictures >= 30 for client in clients[1:]), "snapshots")
+        assert trainer.steps > begin
+        assert clients[0].pictures == 2
+        clients[0].send(do="posed", view=1, sent=clients[0].picture[0]["sent"])
+        take_until(lambda: clients[0].pictures == 4, "two more")
+        for env, client in enumerate(clients):
+            head, rows = client.picture
+            assert head["poses"] and len(rows) == 48 + 28 * len(NAMES) and rows[0] == env
+        address = view.address.split("/?")[0] + clients[1].texts["scene"]["glb"]
+        request = urllib.request.Request(address, headers={"Cookie": cookie})
+        with urllib.request.urlopen(request) as answer:
+            assert answer.read() == (tmp_path / "robot.glb").read_bytes()
+        with pytest.raises(urllib.error.HTTPError, match="403"):
+            urllib.request.urlopen(address)
+        for client in clients:
+            client.close()
+        wait_for(lambda: not Path(f"/dev/shm/tandem.scene.{trainer.name}").exists(), "no segment without a browser")
+
+
+def test_a_hidden_tab_gets_no_poses(page: Page, tmp_path: Path) -> None:
+    """And the newest ones when it is shown again."""
+    with robots(tmp_path) as trainer:
+        open_scene(page, trainer)
+        newest = _PANEL + "return panel.source(performance.now()).after.number"
+        page.driver.execute_script(_HIDE, True)
+        wait_for(lambda: page.text("article .badge") == "LIVE" and shown_poses(page), "the last poses")
+        time.sleep(0.5)  # for those on the way
+        before = page.driver.execute_script(newest)
+        begin = trainer.steps
+        wait_for(lambda: trainer.steps > begin + 100, "steps")
+        assert page.driver.execute_script(newest) == before
+        page.driver.execute_script(_HIDE, False)
+        wait_for(lambda: (page.driver.execute_script(newest) or 0) > before, "new poses")
+        assert_as_the_engine(freeze(page), {0})

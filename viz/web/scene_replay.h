@@ -1,0 +1,60 @@
+// Files of a recorded scene: a page that needs nothing else, and a GLB with an
+// animation.
+//
+// Data flow: a scene's GLB and its snapshots of poses -> one file.
+// Ownership: functions without state. The GLB is another program's: it is
+// checked as far as it is changed.
+//
+//   SceneRecording recording = {.name = "demo", .glb = watch.glb(), ...};
+//   absl::Status saved = SaveScene(recording, "demo.html");
+//
+// The page shows all recorded environments; a GLB has one, which other programs
+// show: each moving node has a track of positions and one of rotations.
+
+#ifndef TANDEM_VIZ_WEB_SCENE_REPLAY_H_
+#define TANDEM_VIZ_WEB_SCENE_REPLAY_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "viz/core/scene_watch.h"
+
+namespace tandem {
+
+struct SceneRecording {
+  std::string name;  // of the run
+  uint32_t nodes = 0;
+  std::shared_ptr<const std::string> glb;
+  std::vector<std::shared_ptr<const KeptPoses>> poses;  // oldest first
+
+  // The entries of the watch's tape from `since_ns` on.
+  static SceneRecording Of(const SceneWatch& watch, const std::string& name,
+                           int64_t since_ns);
+  // The least recorded environment; 0: none.
+  uint32_t FirstEnv() const;
+};
+
+// Returns an HTML page that shows the recording, also when it is opened from
+// disk.
+std::string ReplayPage(const SceneRecording& recording);
+
+// Returns the GLB with an animation of `env`, whose time begins with 0. A pose
+// that is not finite is that of the moment before. kInvalidArgument: not a GLB
+// with these nodes, or nothing of that environment was recorded.
+absl::StatusOr<std::string> AnimatedGlb(const SceneRecording& recording,
+                                        uint32_t env);
+
+// Writes a file, in place of an older one: by its ending .html, ReplayPage;
+// .glb, AnimatedGlb of FirstEnv. Errors: kInvalidArgument: another ending, or
+// no snapshot; those of AnimatedGlb and of the system. After an error no file
+// remains.
+absl::Status SaveScene(const SceneRecording& recording,
+                       const std::string& path);
+
+}  // namespace tandem
+
+#endif  // TANDEM_VIZ_WEB_SCENE_REPLAY_H_
