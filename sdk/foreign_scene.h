@@ -20,7 +20,7 @@
 
 #include "absl/status/status.h"
 #include "base/guarded.h"
-#include "engine_adapter/scene/given_scene.h"
+#include "engine_adapter/given_scene.h"
 #include "engine_adapter/scene_source.h"
 #include "sdk/tandem.h"
 
@@ -36,10 +36,13 @@ class ForeignScene final : public SceneSource {
         user_(given.user),
         result_of_(std::move(result_of)) {}
 
-  // relaxed: here and below: the number publishes no other data.
-  void NoteChange() { version_.fetch_add(1, std::memory_order_relaxed); }
+  void NoteChange() {
+    // relaxed: the number publishes no other data.
+    version_.fetch_add(1, std::memory_order_relaxed);
+  }
 
   uint64_t Version(uint32_t /*env*/) override {
+    // relaxed: as above.
     return version_.load(std::memory_order_relaxed);
   }
   Make Describe(uint32_t /*env*/) override {

@@ -16,8 +16,8 @@
 #include "base/error.h"
 #include "client_py/bindings/envelope_values.h"
 #include "engine_adapter/frame_source.h"
+#include "engine_adapter/given_scene.h"
 #include "engine_adapter/image.h"
-#include "engine_adapter/scene/given_scene.h"
 #include "flatbuffers/flatbuffers.h"
 
 namespace tandem {

@@ -10,7 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/error.h"
 #include "base/os/process_handle.h"
-#include "engine_adapter/scene/given_scene.h"
+#include "engine_adapter/given_scene.h"
 #include "schema/layout/scene.h"
 
 namespace tandem {

@@ -1,4 +1,4 @@
-#include "engine_adapter/scene/given_scene.h"
+#include "engine_adapter/given_scene.h"
 
 #include <algorithm>
 #include <cstddef>

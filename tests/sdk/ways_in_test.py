@@ -65,7 +65,15 @@ _Engines = list[list[str | Path]]
 
 
 def _built(sdk: Path, compiler: str, *sources: Path) -> _Engines:
-    flags = [f"-I{sdk}/include", f"-L{sdk}/lib", f"-Wl,-rpath,{sdk}/lib", "-ltandem", "-ldl", "-lm"]
+    flags = [
+        f"-I{sdk}/include",
+        f"-I{sdk}/examples",
+        f"-L{sdk}/lib",
+        f"-Wl,-rpath,{sdk}/lib",
+        "-ltandem",
+        "-ldl",
+        "-lm",
+    ]
     programs: _Engines = []
     for source in sources:
         program = sdk.parent / f"{source.stem} by {compiler[:3]}"

@@ -65,7 +65,7 @@ class ScenePlan(NamedTuple):
     @property
     def size(self) -> int:
         """The bytes of the file."""
-        return _HEAD.itemsize + self.num_envs * (16 + self.row.itemsize)
+        return _HEAD.itemsize + self.num_envs * (16 + int(self.row.itemsize))
 
 
 class ScenePoser:
@@ -102,7 +102,7 @@ class ScenePoser:
         if not len(rows):
             return
         *_, returns, episodes, steps = self._rows.episodes()
-        for row in rows:
+        for row in rows.tolist():
             place = self._places[row]
             place["env"], place["flags"] = self._first_env + row, 0
             place["episode"], place["step"] = episodes[row], steps[row]
@@ -135,7 +135,7 @@ class ScenePoser:
         """Saves a model that the file does not have."""
         version = model.nbody
         for name in _DRAWN:
-            version = zlib.crc32(np.ascontiguousarray(getattr(model, name)), version)
+            version = zlib.crc32(np.ascontiguousarray(getattr(model, name)).data, version)
         head = self._head
         if self._model is not model or self._saved != (version, int(head["saves"][0])):
             mujoco = sys.modules["mujoco"]

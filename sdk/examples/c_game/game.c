@@ -7,7 +7,7 @@
 #include <tandem.h>
 #include <time.h>
 
-#include "../cart_scene.h"
+#include "cart_scene.h"
 
 enum { SIDE = 36 }; /* pixels: the least that the CNN of SB3 takes */
 static double tick_hz = 60, truncate_after = 200;

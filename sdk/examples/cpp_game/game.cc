@@ -1,6 +1,7 @@
 // The game of ../c_game in C++: a loop of its own, images as observations,
 // frames and a live scene for viewers, a contract, telemetry, and a method of
 // its own. A cart is pushed along a line, to reach its right end.
+
 #include <algorithm>
 #include <array>
 #include <chrono>
@@ -11,7 +12,7 @@
 #include <thread>
 #include <vector>
 
-#include "../cart_scene.h"
+#include "cart_scene.h"
 
 class CartGame final : public tandem::Server {
  public:

@@ -4,8 +4,8 @@
 //
 //   TANDEM_ASSIGN_OR_RETURN(SceneModel model, GivenScene(bytes));
 
-#ifndef TANDEM_ENGINE_ADAPTER_SCENE_GIVEN_SCENE_H_
-#define TANDEM_ENGINE_ADAPTER_SCENE_GIVEN_SCENE_H_
+#ifndef TANDEM_ENGINE_ADAPTER_GIVEN_SCENE_H_
+#define TANDEM_ENGINE_ADAPTER_GIVEN_SCENE_H_
 
 #include <string>
 
@@ -21,4 +21,4 @@ absl::StatusOr<SceneModel> GivenScene(std::string glb);
 
 }  // namespace tandem
 
-#endif  // TANDEM_ENGINE_ADAPTER_SCENE_GIVEN_SCENE_H_
+#endif  // TANDEM_ENGINE_ADAPTER_GIVEN_SCENE_H_
