@@ -24,7 +24,7 @@ from tandem._native import EnvRows
 from tandem.workers.env_failures import one_line
 
 _TEXT_BYTES = 199  # of an error, in UTF-8
-_UNKNOWN_RETURN, _UNKNOWN_TIME = 1, 2  # flags of a row: schema/layout/scene.h
+_UNKNOWN_TIME = 2  # a flag of a row: schema/layout/scene.h
 _HEAD = np.dtype(
     [("saves", np.uint64), ("version", np.uint64), ("seconds", np.float64)]
     + [("mujoco", "S32"), ("error", f"S{_TEXT_BYTES + 1}")]
