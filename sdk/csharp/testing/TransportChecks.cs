@@ -132,9 +132,9 @@ namespace Tandem.Testing
                     using (Client next = Client.Attach(name)) next.Reset();
                     running = false;
                 });
-                while (Volatile.Read(ref running)) Frame(host);
+                // The first client has changed nothing, so the second handler is called when the other one has left.
+                while (Volatile.Read(ref running) || cleared == 0) Frame(host);
                 thread.Join();
-                Expect(cleared > 0, "the second handler was called");
             }
         }
 
