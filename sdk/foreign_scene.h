@@ -36,14 +36,11 @@ class ForeignScene final : public SceneSource {
         user_(given.user),
         result_of_(std::move(result_of)) {}
 
-  void NoteChange() {
-    // relaxed: the number publishes no other data.
-    version_.fetch_add(1, std::memory_order_relaxed);
-  }
+  // relaxed: here and below: the number publishes no other data.
+  void NoteChange() { version_.fetch_add(1, std::memory_order_relaxed); }
 
   uint64_t Version(uint32_t /*env*/) override {
-    // relaxed: as above.
-    return version_.load(std::memory_order_relaxed);
+    return version_.load(std::memory_order_relaxed);  // relaxed: as above
   }
   Make Describe(uint32_t /*env*/) override {
     const uint8_t* glb = nullptr;

@@ -250,7 +250,7 @@ class EnvRows:
     def run(
         self, kind: int, autoreset_mode: int, options: dict[str, Any] | None = None
     ) -> list[tuple[int, BaseException, str]]: ...
-    # Number of ended episodes; of the last end times, returns, lengths; of all rows returns so far, numbers, steps.
+    # Number of ended episodes; end times, returns, lengths of the last; returns, numbers, steps so far of all rows.
     def episodes(
         self,
     ) -> tuple[

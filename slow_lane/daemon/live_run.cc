@@ -107,8 +107,7 @@ RunOutcome OutcomeOf(const v1::WorkerEnded& ended, const LiveRun& run) {
                                                         : "";
   std::string reason = absl::StrCat("the worker ", exit.Describe());
   if (!ended.last_stderr().empty()) {
-    absl::StrAppend(&reason, "; the last it wrote to stderr:\n",
-                    ended.last_stderr());
+    absl::StrAppend(&reason, kStderrFollows, ended.last_stderr());
   }
   return {RUN_STATUS_FAULT, std::move(reason), cause};
 }

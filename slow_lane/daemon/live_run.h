@@ -169,6 +169,9 @@ absl::StatusOr<std::string> WorkerOf(const LiveRun& run,
 // none.
 absl::Status CheckToken(const LiveRun& run, const std::string& session_token);
 
+// Precedes the end of stderr in a run's failure reason.
+inline constexpr char kStderrFollows[] = "; the last it wrote to stderr:\n";
+
 struct RunOutcome {
   RunState state = gymgui::trainer::RUN_STATUS_FAULT;
   std::optional<std::string> reason;

@@ -15,6 +15,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "base/clock.h"
+#include "slow_lane/daemon/failure_line.h"
 #include "slow_lane/runs/process_memory.h"
 #include "slow_lane/runs/process_tree.h"
 #include "slow_lane/runs/worker_launch.h"
@@ -81,12 +82,15 @@ bool EndOrphans(const RunFolder& folder, const ProcessIdentity& worker,
   return EndRunProcesses(folder, query, grace_secs).empty();
 }
 
-// Clears the state of an attempt that has ended, and notes its end in the row,
-// with the first line of its reason.
+// Clears the state of an attempt that has ended, and notes its end in the row:
+// the line of its exception stands for all of its stderr.
 void NoteAttemptsEnd(LiveRun* run, const std::optional<std::string>& reason) {
   run->row.attempt_ended_ns = UnixNanos();
   const std::string text = reason.value_or("");
-  run->row.attempt_reason = text.substr(0, text.find('\n'));
+  const std::string line = FailureLine(text);
+  run->row.attempt_reason =
+      absl::StrCat(text.substr(0, text.find(kStderrFollows)),
+                   line.empty() ? "" : ": ", line);
   run->session_tokens.clear();
   run->unreachable = false;
   run->waiting_for.clear();

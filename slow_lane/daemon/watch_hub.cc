@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <limits>
-#include <ranges>
 
 #include "base/clock.h"
 #include "slow_lane/store/event_columns.h"
@@ -196,7 +195,8 @@ void WatchHub::Advance(Id id) {
   bool behind = false;
   // Steps, of which there are most, come last: other streams do not wait for
   // their credits.
-  for (const Stream stream : kAllStreams | std::views::reverse) {
+  for (auto each = kAllStreams.rbegin(); each != kAllStreams.rend(); ++each) {
+    const Stream stream = *each;
     if (watch.since[stream] == kUnwanted) continue;
     if (watch.since[stream] >= last[stream]) continue;
     behind = true;

@@ -52,20 +52,20 @@ class OutputPace {
   void ReadAtOnce() { next_ns_ = 0; }
 
   // The results of a read. `grew`: it found complete lines; `more`: it did not
-  // reach the end of the output.
+  // reach the end of the output, since too much waits for the daemon.
   void NoteRead(bool grew, bool more) {
     const int longest_ms = writes_.valid() ? kLongestMs : kLongestBlindMs;
     pause_ms_ = grew ? kShortestMs : std::min(pause_ms_ * 2, longest_ms);
     SetNext(more ? 0 : pause_ms_);
-    is_idle_ = !grew;
+    is_idle_ = !grew && !more;
   }
   void NoteError() {
     SetNext(kRetryMs);
     is_idle_ = false;
   }
 
-  // Readable after a write; -1 while the output grows, when the pause collects
-  // small writes.
+  // Readable after a write; -1 unless the last read was at the output's end and
+  // found nothing: else the pause collects small writes.
   int wake_fd() const { return is_idle_ ? writes_.get() : -1; }
   // Call it when wake_fd is readable. The next read sees all writes so far.
   void Wake() {

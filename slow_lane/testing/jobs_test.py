@@ -113,7 +113,7 @@ raise error
     lane.wait_for(run_id, FAULT)
     run = lane.describe(run_id)
     assert run.failure_line == "RuntimeError: simulator: solver diverged"
-    assert run.attempts[0].reason.startswith("the worker exited with code 1")
+    assert run.attempts[0].reason == "the worker exited with code 1: RuntimeError: simulator: solver diverged"
 
 
 def test_runs_wait_for_cores_by_priority_and_age_also_after_a_kill(queue: Lane) -> None:

@@ -55,8 +55,14 @@ _BELOW[_LANE_PYTHON] = _BELOW["client_py"] | {"client_py"}
 _CORE = ("schema/", "base/", "transport/", "engine_adapter/")
 _CORES_TESTS = ("tests/benchmark/", "tests/end_to_end/", "tests/faults/")  # as //transport:core_and_its_tests
 _INTERNAL = ("//transport/", "//engine_adapter/")
-# What a test of the client needs, and no public header has: an engine without a host.
-_USES_INTERNALS = frozenset({("//client_py/tandem/testing:trivial_engine", "//transport/session:engine_side")})
+# What no public header has: an engine without a host, for a test of the client; a scene that a build writes.
+_USES_INTERNALS = frozenset(
+    {
+        ("//client_py/tandem/testing:trivial_engine", "//transport/session:engine_side"),
+        ("//sdk:write_cart", "//engine_adapter/scene:glb_builder"),
+        ("//sdk:write_cart", "//engine_adapter/scene:shapes"),
+    }
+)
 _INTERNAL_INCLUDE = re.compile(
     r'^[ \t]*#[ \t]*include[ \t]*["<]((?:transport|engine_adapter)/(?:\w+/)+[\w.]+)[">]', re.MULTILINE
 )

@@ -34,7 +34,7 @@ _PERMITTED = frozenset(
     f"{name}.h"
     for name in "assert complex ctype errno fenv float inttypes iso646 limits locale math setjmp stdalign stdarg "
     "stdatomic stdbool stddef stdint stdio stdlib stdnoreturn string tgmath threads time uchar wchar wctype emmintrin "
-    "immintrin x86intrin arm_neon cxxabi jpeglib png zlib tandem cart_scene".split()
+    "immintrin x86intrin arm_neon cart_scene cxxabi jpeglib png zlib tandem".split()
 )
 _SYSTEM_FOLDER = re.compile(
     r"(?:arpa|asm|bits|dispatch|libkern|linux|mach(?:-o)?|net|netinet|os|security|sys)/", re.IGNORECASE

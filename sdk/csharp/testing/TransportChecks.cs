@@ -128,13 +128,17 @@ namespace Tandem.Testing
                 bool running = true;
                 Thread thread = Start(() =>
                 {
-                    using (Client client = Client.Attach(name)) ExpectHandlerErrors(client.Rpc);
+                    using (Client client = Client.Attach(name))
+                    {
+                        client.Reset(); // only effects of a client are cleared
+                        ExpectHandlerErrors(client.Rpc);
+                    }
                     using (Client next = Client.Attach(name)) next.Reset();
                     running = false;
                 });
-                // The first client has changed nothing, so the second handler is called when the other one has left.
-                while (Volatile.Read(ref running) || cleared == 0) Frame(host);
+                while (Volatile.Read(ref running)) Frame(host);
                 thread.Join();
+                Expect(cleared > 0, "the second handler was called");
             }
         }
 

@@ -1,7 +1,6 @@
 // The game of ../c_game in C++: a loop of its own, images as observations,
 // frames and a live scene for viewers, a contract, telemetry, and a method of
 // its own. A cart is pushed along a line, to reach its right end.
-
 #include <algorithm>
 #include <array>
 #include <chrono>
