@@ -20,6 +20,9 @@
 namespace tandem {
 namespace {
 
+constexpr double kCopyShare = 0.1;     // of the workers' time, at most
+constexpr double kOrderSecs = 0.0005;  // that an order takes beside the copies
+
 class WorkersEngine final : public EngineBase {
  public:
   explicit WorkersEngine(const RegionSpec& spec)
@@ -68,6 +71,7 @@ struct SupervisorHost::Parts {
   std::optional<FrameWriter> frames;
   uint64_t steps = 0;        // that the scene knows of
   bool are_copied = false;   // the environments that the scene asked for
+  int64_t may_ask_ns = 0;    // from when on it may ask again
   bool are_stopped = false;  // the workers
 };
 
@@ -85,12 +89,15 @@ void SupervisorHost::Parts::ServeScene(SupervisorEvent event) {
   if (!scene.IsAsked()) return;
   const std::span<const uint32_t> envs = scene.envs();
   if (!std::ranges::equal(poses->asked(), envs)) {
+    if (MonotonicNanos() < may_ask_ns) return;
     are_copied = false;
     poses->Ask(envs);
     side.MessageWorkers();
   } else if (are_copied) {
     scene.Serve(side.answered_at());
     poses->Forget();
+    const double cost_secs = poses->seconds() + kOrderSecs;
+    may_ask_ns = Deadline::After(cost_secs * (1 / kCopyShare - 1)).at_ns();
   }
 }
 

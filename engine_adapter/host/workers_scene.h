@@ -34,7 +34,8 @@ struct WorkersSceneHead {
   // The worker of the drawn environment writes all of it.
   uint64_t saves;    // of models into the file, by any worker
   uint64_t version;  // of what the last one draws
-  char mujoco[40];   // the version of its library
+  double seconds;    // that its last copies took
+  char mujoco[32];   // the version of its library
   char error[200];   // why there is none; empty: there is one
 };
 static_assert(sizeof(WorkersSceneHead) == 256);
@@ -52,6 +53,8 @@ class WorkersScene final : public SceneSource {
   const std::vector<uint32_t>& asked() const { return envs_; }
   // After an acknowledgement: whether the workers have copied all of them.
   bool HasCopied() const;
+  // Seconds of a worker that the copies took.
+  double seconds() const { return head_->seconds; }
   // Before the next Ask.
   void Forget() { envs_.clear(); }
 

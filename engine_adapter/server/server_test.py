@@ -121,6 +121,18 @@ def test_lists_its_tasks() -> None:
     assert tasks == sorted(set(tasks))
 
 
+def test_saves_the_scene_of_a_model(tmp_path: Path) -> None:
+    """--save_scene writes glTF, and exits; a wrong place, and a model of another version, are named."""
+    glb = tmp_path / "pendulum.glb"
+    ended = _run(f"--model={_PENDULUM}", f"--save_scene={glb}")
+    assert (ended.returncode, ended.stdout, ended.stderr) == (0, "", "")
+    assert glb.read_bytes().startswith(b"glTF")
+    code, error = _error(f"--model={_PENDULUM}", f"--save_scene={tmp_path}/no/folder.glb")
+    assert code == 2 and "--save_scene: expected a file to write" in error
+    code, error = _error(f"--model={_PENDULUM}", f"--save_scene={glb}", "--compiled_by=3.3.7")
+    assert code == 1 and re.search(r"expected a model of MuJoCo \d\S+, found one of MuJoCo 3\.3\.7", error)
+
+
 def test_help_names_every_flag_with_its_default() -> None:
     """--help prints to stdout, with the flags that all servers share."""
     ended = _run("--help")

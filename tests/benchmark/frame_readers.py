@@ -2,6 +2,7 @@
 
 frame_readers.py reader RUN HZ    # FastLaneReader.latest_frame, HZ times a second
 frame_readers.py page RUN PROGRAM # tandem-view's page, drawn at once, without a browser
+frame_readers.py poses RUN PROGRAM # the same page in 3D
 """
 
 import contextlib
@@ -25,11 +26,12 @@ _SIZES = ((84, 84), (640, 480), (1920, 1080))
 _SLOTS = 8
 # A second is long enough for percentiles; a trainer publishes at most so often.
 _HZ = 60.0
+_TRAINED, _SHOWN_SIZE = 64, (80, 60)  # environments, and pixels of each
 _METADATA = b'{"step":123456,"envs":[0,1,2,3]}'
 
 
 def cases() -> Iterator[Case]:
-    """Returns a case for each size of a frame."""
+    """Returns a case for each size of a frame, and one with an engine."""
     for size in _SIZES:
         rows = [
             Row("alone", "Tandem from Python, without a reader", turns(_published, size, ())),
@@ -41,6 +43,33 @@ def cases() -> Iterator[Case]:
         yield Case(
             f"Frames of {size[0]} × {size[1]} published while others read", rows, columns, quick=size == (640, 480)
         )
+
+    shown = [
+        Row("unwatched", "Tandem, no page", turns(_trained, ())),
+        Row("images", "Tandem, the page shows images", turns(_trained, ("page", str(_VIEW)))),
+        Row("poses", "Tandem, the page gets poses", turns(_trained, ("poses", str(_VIEW))), ("images",)),
+    ]
+    title = f"{_TRAINED} HalfCheetahs stepped while a page shows all of them"
+    yield Case(title, shown, ("shown/s", "K steps/s"), quick=False)
+
+
+def _trained(reader: tuple[str, ...], name: str, seconds: float) -> Figures:
+    options = tandem.FrameOptions(_SHOWN_SIZE, envs="all")
+    weights = np.random.default_rng(0).normal(size=(17, 6)).astype(np.float32)
+    with (
+        tandem.launch_engine("HalfCheetah-v5", num_envs=_TRAINED, name=name, threads=2, frames=options) as engine,
+        tandem.SharedMemoryClient(engine.name, timeout=60) as client,
+        _reading(name, reader) as process,
+    ):
+        obs, exchanges, begin = client.reset(seed=0), 0, time.perf_counter()
+        while time.perf_counter() < begin + 10 * seconds:
+            obs, *_ = client.step(np.tanh(obs @ weights))
+            exchanges += 1
+        passed, shown = time.perf_counter() - begin, 0
+        if process is not None:
+            process.terminate()
+            shown = int(process.communicate()[0])
+    return {"shown/s": shown / passed, "K steps/s": exchanges * _TRAINED / passed / 1e3}
 
 
 def _published(size: tuple[int, int], reader: tuple[str, ...], name: str, seconds: float) -> Figures:
@@ -70,10 +99,10 @@ def _published(size: tuple[int, int], reader: tuple[str, ...], name: str, second
 
 
 @contextlib.contextmanager
-def _reading(name: str, reader: tuple[str, ...]) -> Iterator[None]:
-    """Runs a process that reads the frames."""
+def _reading(name: str, reader: tuple[str, ...]) -> Iterator[subprocess.Popen[str] | None]:
+    """Runs a process that reads the frames; a page prints at the end how many it got. None: there is no reader."""
     if not reader:
-        yield
+        yield None
         return
     kind, argument = reader
     process = start_python(Path(__file__), kind, name, argument)
@@ -83,10 +112,11 @@ def _reading(name: str, reader: tuple[str, ...]) -> Iterator[None]:
         if line != "reads\n":
             _, error = process.communicate()
             raise RuntimeError(f"expected a {kind} that reads, found {error}")
-        yield
+        yield process
     finally:
-        process.terminate()
-        process.communicate()
+        if process.poll() is None:
+            process.terminate()
+            process.communicate()
 
 
 def _read(name: str, hz: float) -> None:
@@ -97,7 +127,7 @@ def _read(name: str, hz: float) -> None:
             time.sleep(1 / hz)
 
 
-def _draw(name: str, program: str) -> None:
+def _draw(kind: str, name: str, program: str) -> None:
     command = [program, "--listen=127.0.0.1:0", "--daemon_target="]
     view = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     try:
@@ -105,14 +135,17 @@ def _draw(name: str, program: str) -> None:
         address = view.stdout.readline().strip()
         browser = SocketClient(address, cookie_of(address))
         browser.send(do="watch", view=1, run=name, width=640)
-        begun = False
+        if kind == "poses":
+            browser.send(do="scene", view=1, envs=list(range(_TRAINED)))
+        begun: int | None = None  # the pictures before the measurement
         while True:
             select.select([browser], [], [])
             browser.take()
-            if not begun and "view" in browser.texts:
-                begun = True
+            if begun is None and "view" in browser.texts and (kind == "page" or browser.pictures > 0):
+                begun = browser.pictures
                 print("reads", flush=True)
     finally:
+        print(browser.pictures - (begun or 0), flush=True)
         view.terminate()
         view.wait()
 
@@ -124,7 +157,7 @@ def main() -> None:
     if kind == "reader":
         _read(name, float(argument))
     else:
-        _draw(name, argument)
+        _draw(kind, name, argument)
 
 
 if __name__ == "__main__":

@@ -17,6 +17,7 @@ import tandem
 from tandem.testing.engines import watchdog  # noqa: F401, the fixture
 from tandem.testing.live_scenes import LiveScene, Snapshot, watched
 from tandem.testing.sample_envs import ScriptedEnv
+from tandem.workers.scenes import nodes_of
 
 _NUM_ENVS = 3
 
@@ -140,6 +141,17 @@ def test_a_model_that_cannot_be_drawn_ends_the_watch(envs: Any, what: str, text:
         pass
     if what == "version":
         _step(envs)
+
+
+def test_an_environment_may_raise_when_it_is_looked_at() -> None:
+    """It has no scene then."""
+
+    class Shy(ScriptedEnv):
+        @property
+        def unwrapped(self) -> Any:
+            raise RuntimeError("look elsewhere")
+
+    assert nodes_of([Shy()]) == 0
 
 
 def test_environments_without_mujoco_have_no_scene() -> None:

@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import mmap
 import struct
 import time
 from collections.abc import Iterator
@@ -44,7 +45,8 @@ class LiveScene:
         (self.generation, _, self.nodes, _, self._row_bytes) = struct.unpack_from("<5I", path.read_bytes(), 12)
         glb, glb_bytes, self._ring, _ = struct.unpack_from("<4Q", path.read_bytes(), 32)
         self.glb = path.read_bytes()[glb : glb + glb_bytes]
-        self._memory: Any = np.memmap(path, np.uint8, "r")
+        with path.open("rb") as file:
+            self._memory = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
         self._seen = 0
         return item
 
@@ -60,7 +62,7 @@ class LiveScene:
             capacity, slot_bytes = struct.unpack_from("<2I", self._memory, self._ring + 12)
             (head,) = struct.unpack_from("<Q", self._memory, self._ring + 40)
             at = self._ring + 80 + (head - 1) % capacity * slot_bytes
-            slot = self._memory[at : at + slot_bytes].tobytes()
+            slot = self._memory[at : at + slot_bytes]
             if head > self._seen and struct.unpack_from("<Q", self._memory, at)[0] == 2 * head + 2:
                 self._seen = head
                 return self._read(slot[16:])

@@ -119,7 +119,8 @@ class WorkerProcesses(ClosesOnExit, NotPicklable):
                     text = different_spaces(name, worker.first_env, one, first.first_env, other)
                     raise EngineStartFailed(f"workers: {text}")
         self._check_render_modes()
-        self._scene = ScenePlan(self.num_envs, max(each.report.scene_nodes for each in self._workers if each.report))
+        reports = [worker.report for worker in self._workers if worker.report is not None]
+        self._scene = ScenePlan(self.num_envs, max(report.scene_nodes for report in reports))
         attributes = pickle.loads(first.report.attributes)
         self.metadata: dict[str, Any] = attributes["metadata"]
         self.render_mode: str | None = attributes["render_modes"][0]

@@ -8,8 +8,10 @@ engine_adapter/host/workers_scene.h is the supervisor's half, and describes the 
 the environments: this module does not import it.
 """
 
+import contextlib
 import mmap
 import sys
+import time
 import zlib
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -22,8 +24,11 @@ from tandem._native import EnvRows
 from tandem.workers.env_failures import one_line
 
 _TEXT_BYTES = 199  # of an error, in UTF-8
-_UNKNOWN_RETURN, _UNKNOWN_TIME = 1, 2  # flags of a row: schema/layout/scene.h
-_HEAD = np.dtype([("saves", np.uint64), ("version", np.uint64), ("mujoco", "S40"), ("error", f"S{_TEXT_BYTES + 1}")])
+_UNKNOWN_TIME = 2  # a flag of a row: schema/layout/scene.h
+_HEAD = np.dtype(
+    [("saves", np.uint64), ("version", np.uint64), ("seconds", np.float64)]
+    + [("mujoco", "S32"), ("error", f"S{_TEXT_BYTES + 1}")]
+)
 # Arrays of a model that its picture depends on.
 _DRAWN = (
     *("geom_bodyid", "geom_size", "geom_pos", "geom_quat", "geom_rgba", "geom_matid", "geom_group", "mat_rgba"),
@@ -33,12 +38,12 @@ _DRAWN = (
 
 def mujoco_of(env: gymnasium.Env[Any, Any]) -> tuple[Any, Any] | None:
     """Returns MuJoCo's model and data of an environment; None: it has none."""
-    mujoco = sys.modules.get("mujoco")
-    inner = env.unwrapped
-    found = getattr(inner, "model", None), getattr(inner, "data", None)
-    if mujoco is None or not isinstance(found[0], mujoco.MjModel) or not isinstance(found[1], mujoco.MjData):
-        return None
-    return found
+    with contextlib.suppress(Exception):  # of any environment's properties, or another module of that name
+        mujoco: Any = sys.modules["mujoco"]
+        inner: Any = env.unwrapped
+        if isinstance(inner.model, mujoco.MjModel) and isinstance(inner.data, mujoco.MjData):
+            return inner.model, inner.data
+    return None
 
 
 def nodes_of(envs: Sequence[gymnasium.Env[Any, Any]]) -> int:
@@ -65,7 +70,7 @@ class ScenePlan(NamedTuple):
     @property
     def size(self) -> int:
         """The bytes of the file."""
-        return int(_HEAD.itemsize + self.num_envs * (16 + self.row.itemsize))
+        return _HEAD.itemsize + self.num_envs * (16 + int(self.row.itemsize))
 
 
 class ScenePoser:
@@ -101,6 +106,7 @@ class ScenePoser:
         rows = np.flatnonzero(wanted != self._copied)
         if not len(rows):
             return
+        begin = time.monotonic()
         *_, returns, episodes, steps = self._rows.episodes()
         for row in rows.tolist():
             place = self._places[row]
@@ -108,6 +114,8 @@ class ScenePoser:
             place["episode"], place["step"] = episodes[row], steps[row]
             place["episode_return"], place["reward"] = returns[row], self._rewards[row]
             self._pose(self._envs[row], place, draws=wanted[row] % 2 == 1)
+        if (wanted[rows] % 2 == 1).any():
+            self._head["seconds"] = time.monotonic() - begin
         self._copied[:] = wanted
 
     def _pose(self, env: gymnasium.Env[Any, Any], place: Any, draws: bool) -> None:
