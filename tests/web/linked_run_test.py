@@ -46,17 +46,20 @@ def test_frames_open_by_themselves_and_the_evaluation_is_shown(tmp_path: Path) -
             run_id = client.submit(config).run_id
         gate.open("batch 0")
         wait_for(lambda: page.all("article .picture:not([hidden])"), "an image without a click")
-        wait_for(lambda: "evaluation batch 1, 2 episodes" in page.text("#daemon .job"), "the first batch")
+        wait_for(lambda: "evaluation batch 1, 2 episodes" in page.text("article .note"), "the first batch")
         for batch in (1, 2):
             daemon.kill()
             gate.open(f"batch {batch}")
             daemon.start()
             expected = f"evaluation batch {batch + 1}, {2 * batch + 2} episodes"
-            wait_for(lambda: expected in page.text("#daemon .job"), expected)  # noqa: B023, called at once
-        assert "EXEC" in page.text("article .note") and "6 episodes" in page.text("article .note")
+            wait_for(lambda: expected in page.text("article .note"), expected)  # noqa: B023, called at once
+        assert "running" in page.text("article .note") and "6 episodes" in page.text("article .note")
         page.save("linked-run")
         gate.open("end")
-        wait_for(lambda: "test: TERM" in page.text("article .note"), "the end of the run in its tile")
+        wait_for(lambda: "test: finished" in page.text("article .note"), "the end of the run in its tile")
+        assert page.text("article h2") == "test"
+        wait_for(lambda: page.text("article .badge") == "ENDED", "a neutral state")
+        assert page.all("article .picture:not([hidden])"), "the last picture"
         assert page.errors() == []
         page.close()
         with TrainerClient(daemon.address) as client:

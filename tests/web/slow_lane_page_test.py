@@ -41,21 +41,29 @@ def page(daemon: Daemon) -> Iterator[Page]:
 
 
 def _state(page: Page) -> str:
-    return page.text("#daemon .job .badge").lstrip("●")
+    return page.text("#runs .badge")
 
 
 def _submit(page: Page, config: str) -> None:
-    page.driver.execute_script("document.querySelector('#daemon > details').open = true")
-    script = "document.querySelector('#daemon textarea').value = arguments[0]"
+    page.driver.execute_script(
+        "for (const each of document.querySelectorAll('#submit, #submit details')) each.open = true"
+    )
+    script = "document.querySelector('#submit textarea').value = arguments[0]"
     page.driver.execute_script(script, config)
-    next(each for each in page.all("#daemon button") if each.text == "Submit").click()
+    next(each for each in page.all("#submit button") if each.text == "Submit JSON").click()
+
+
+def _open_job(page: Page, config: str) -> None:
+    """Submits a run, and opens its page."""
+    _submit(page, config)
+    page.driver.execute_script("document.querySelector('#submit').open = false")
+    page.click("#runs button")
+    wait_for(lambda: page.all(".job"), "the job's page")
 
 
 def _press(page: Page, text: str) -> None:
     button = wait_for(
-        lambda: next(
-            (each for each in page.all("#daemon .job button") if each.text == text and each.is_enabled()), None
-        ),
+        lambda: next((each for each in page.all(".job .top button") if each.text == text and each.is_enabled()), None),
         f"the button {text}",
     )
     button.click()
@@ -63,16 +71,16 @@ def _press(page: Page, text: str) -> None:
 
 def test_submits_pauses_resumes_and_cancels(page: Page) -> None:
     """Each action changes the shown state; the run's name is shown as text."""
-    _submit(page, json.dumps(_RUN))
-    wait_for(lambda: _state(page) == "EXEC", "a run that is executed")
-    assert page.text("#daemon .job bdi") == "<b>sleeper</b>"
+    _open_job(page, json.dumps(_RUN))
+    wait_for(lambda: _state(page) == "running", "a run that is executed")
+    assert page.text("#runs bdi") == "<b>sleeper</b>"
     page.save("slow-lane")
     _press(page, "Pause")
-    wait_for(lambda: _state(page) == "PAUSE", "a paused run")
+    wait_for(lambda: _state(page) == "paused", "a paused run")
     _press(page, "Resume")
-    wait_for(lambda: _state(page) == "EXEC", "a run that goes on")
+    wait_for(lambda: _state(page) == "running", "a run that goes on")
     _press(page, "Cancel")
-    wait_for(lambda: _state(page) == "TERM", "a cancelled run")
+    wait_for(lambda: _state(page) == "cancelled", "a cancelled run")
     assert page.errors() == []
 
 
@@ -81,31 +89,31 @@ def test_follows_events_while_the_daemon_is_killed(page: Page, daemon: Daemon) -
     episode = json.dumps({"event_type": "episode", "episode": 0, "total_reward": 7.25, "steps": 3})
     script = "while :; do echo $EVENT; echo $EPISODE; sleep 0.02; done"
     environment = {**_RUN["environment"], "EPISODE": episode}
-    _submit(page, json.dumps({**_RUN, "environment": environment, "arguments": ["-c", script]}))
+    _open_job(page, json.dumps({**_RUN, "environment": environment, "arguments": ["-c", script]}))
     _details(page, "Events")
 
     def received() -> int:
-        found = re.match(r"([\d,]+) steps", page.text("#daemon .job details .faint"))
+        found = re.match(r"([\d,]+) steps", page.text(".job details .faint"))
         return int(found[1].replace(",", "")) if found else 0
 
-    wait_for(lambda: page.text("#daemon .job details .faint").endswith("live"), "live events")
+    wait_for(lambda: page.text(".job details .faint").endswith("live"), "live events")
     wait_for(lambda: received() > 20, "steps")
-    assert "7.25" in page.text("#daemon .job .plot-head")
+    assert "7.25" in page.text(".job .plot-head")
     page.save("slow-lane-events")
     daemon.kill()
-    wait_for(lambda: "looking for the daemon" in page.text("#daemon .job details"), "a lost daemon")
+    wait_for(lambda: "looking for the daemon" in page.text(".job details"), "a lost daemon")
     before = received()
     daemon.start()
     wait_for(lambda: received() > before + 20, "more steps")
     _press(page, "Cancel")
-    wait_for(lambda: "all received" in page.text("#daemon .job details"), "the end of the events")
+    wait_for(lambda: "all received" in page.text(".job details"), "the end of the events")
     assert page.errors() == []
 
 
 def _details(page: Page, summary: str) -> Any:
     """Opens a part of the run's card, scrolls to it for pictures, and returns it."""
     script = """
-    const part = [...document.querySelectorAll("#daemon .job details")].find(
+    const part = [...document.querySelectorAll(".job details")].find(
       (each) => each.querySelector("summary").textContent === arguments[0]);
     if (part) part.open = true;
     part?.scrollIntoView();
@@ -118,8 +126,8 @@ def test_pages_through_tables_and_logs(page: Page) -> None:
     """Any page of the stored steps; the newest and an earlier part of a log, with its bytes as text."""
     script = "for i in $(seq 3000); do echo $EVENT; echo \"line $i <b>\" >&2; done; printf '\\033[2J' >&2"
     script += '; for i in $(seq 9000); do echo "more $i" >&2; done'
-    _submit(page, json.dumps({**_RUN, "arguments": ["-c", script]}))
-    wait_for(lambda: _state(page) == "TERM", "a run that has ended")
+    _open_job(page, json.dumps({**_RUN, "arguments": ["-c", script]}))
+    wait_for(lambda: _state(page) == "finished", "a run that has ended")
     table = _details(page, "Table")
     wait_for(lambda: "rows 1 to 50 of 3,000" in table.text, "the first rows")
     next(each for each in table.find_elements("tag name", "button") if each.text == "▶|").click()
@@ -147,15 +155,15 @@ def test_pages_through_tables_and_logs(page: Page) -> None:
 def test_open_tables_and_logs_outlive_the_daemon(page: Page, daemon: Daemon) -> None:
     """Both say why they have nothing newer, and go on with the next daemon; the form keeps its text."""
     script = 'for i in $(seq 300); do echo $EVENT; done; while :; do echo "line" >&2; sleep 0.1; done'
-    _submit(page, json.dumps({**_RUN, "arguments": ["-c", script]}))
-    wait_for(lambda: _state(page) == "EXEC", "a run that is executed")
-    wait_for(lambda: "300" in page.text("#daemon .job .faint"), "all steps")
+    _open_job(page, json.dumps({**_RUN, "arguments": ["-c", script]}))
+    wait_for(lambda: _state(page) == "running", "a run that is executed")
+    wait_for(lambda: "300" in page.text(".job"), "all steps")
     table, log = _details(page, "Table"), _details(page, "Log")
     wait_for(lambda: "rows 1 to 50 of 300" in table.text, "the first rows")
     wait_for(lambda: "line" in log.text, "a line of the log")
-    page.driver.execute_script("document.querySelector('#daemon textarea').value = 'my text'")
+    page.driver.execute_script("document.querySelector('#submit textarea').value = 'my text'")
     daemon.kill()
-    wait_for(lambda: _state(page) == "EXEC, unreachable", "a lost daemon")
+    wait_for(lambda: _state(page) == "unreachable", "a lost daemon")
     next(each for each in table.find_elements("tag name", "button") if each.text == "▶|").click()
     wait_for(lambda: "Start a daemon there" in table.text, "the reason")
     lines = len(log.text)
@@ -165,13 +173,13 @@ def test_open_tables_and_logs_outlive_the_daemon(page: Page, daemon: Daemon) -> 
     wait_for(lambda: "Start a daemon there" in page.text("#message"), "the reason")
     page.save("daemon-gone")
     daemon.start()
-    wait_for(lambda: _state(page) == "EXEC", "the run again")
+    wait_for(lambda: _state(page) == "running", "the run again")
     next(each for each in table.find_elements("tag name", "button") if each.text == "▶|").click()
     wait_for(lambda: "rows 251 to 300 of 300" in table.text, "the last rows")
-    form = "return document.querySelector('#daemon textarea').value"
+    form = "return document.querySelector('#submit textarea').value"
     assert page.driver.execute_script(form) == "my text"
     _press(page, "Cancel")
-    wait_for(lambda: _state(page) == "TERM", "a cancelled run")
+    wait_for(lambda: _state(page) == "cancelled", "a cancelled run")
     assert page.errors() == []
 
 
@@ -185,11 +193,11 @@ def test_shows_the_reason_of_a_refusal(page: Page) -> None:
 
 def test_finds_a_daemon_that_was_killed_and_came_back(page: Page, daemon: Daemon) -> None:
     """Meanwhile the page says what to do; the run is the same."""
-    _submit(page, json.dumps(_RUN))
-    wait_for(lambda: _state(page) == "EXEC", "a run that is executed")
+    _open_job(page, json.dumps(_RUN))
+    wait_for(lambda: _state(page) == "running", "a run that is executed")
     daemon.kill()
     wait_for(lambda: "Start a daemon there" in page.text("#daemon"), "the next action")
     daemon.start()
-    wait_for(lambda: _state(page) == "EXEC", "the run again")
+    wait_for(lambda: _state(page) == "running", "the run again")
     _press(page, "Cancel")
-    wait_for(lambda: _state(page) == "TERM", "a cancelled run")
+    wait_for(lambda: _state(page) == "cancelled", "a cancelled run")

@@ -12,6 +12,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
+#include "base/clock.h"
 #include "base/error.h"
 #include "schema/protos/slow_lane.grpc.pb.h"
 #include "schema/protos/trainer.grpc.pb.h"
@@ -71,20 +72,41 @@ DaemonRun RunOf(const v1::RunDescription& from) {
                     from.starved_watchers(),
                     " of its watchers STARVED, without credits");
   }
+  run.failure_line = from.failure_line();
+  run.remark = from.remark();
   run.folder = from.folder();
   run.created_secs = SecsOf(record.created_at());
   run.steps = from.steps_printed();
   run.stored_steps = from.steps();
   run.episodes = from.episodes();
+  run.scalars = from.scalars();
   if (from.has_max_steps()) run.max_steps = from.max_steps();
-  if (from.has_last_return()) run.last_return = from.last_return();
+  if (from.has_mean_return()) run.mean_return = from.mean_return();
+  run.mean_of = from.mean_of();
   run.steps_per_second = from.steps_per_second();
+  run.episodes_per_second = from.episodes_per_second();
+  for (const v1::Attempt& attempt : from.attempts()) {
+    run.attempts.push_back({.number = attempt.number(),
+                            .started_secs = SecsOf(attempt.started()),
+                            .ended_secs = SecsOf(attempt.ended()),
+                            .reason = attempt.reason(),
+                            .episodes_before = attempt.episodes(),
+                            .scalars_before = attempt.scalars()});
+  }
+  run.parameters.insert(from.parameters().begin(), from.parameters().end());
   run.unreachable = from.unreachable();
   run.worker_pid = from.worker_pid();
   for (const v1::RegisteredWorker& worker : from.workers()) {
     run.workers.push_back(TextOf(worker));
   }
   return run;
+}
+
+// NaN: the worker printed none.
+template <typename Event>
+double TimeOf(const Event& event) {
+  return event.has_timestamp() ? SecsOf(event.timestamp())
+                               : std::numeric_limits<double>::quiet_NaN();
 }
 
 DaemonRow RowOf(const trainer::RunStep& step) {
@@ -112,14 +134,20 @@ std::string StateText(const DaemonRun& run) {
 }
 
 std::string FactsText(const DaemonRun& run) {
-  std::string text = CountText(run.steps);
-  if (run.max_steps.has_value()) {
-    absl::StrAppend(&text, " of ", CountText(*run.max_steps));
+  std::string text;
+  // Some runs print episodes only.
+  if (run.steps > 0 || run.episodes == 0) {
+    text = CountText(run.steps);
+    if (run.max_steps.has_value()) {
+      absl::StrAppend(&text, " of ", CountText(*run.max_steps));
+    }
+    absl::StrAppend(&text, " steps, ", RoundedText(run.steps_per_second),
+                    "/s, ");
   }
-  absl::StrAppend(&text, " steps, ", RoundedText(run.steps_per_second), "/s, ",
-                  CountText(run.episodes), " episodes");
-  if (run.last_return.has_value()) {
-    absl::StrAppendFormat(&text, ", return %.6g", *run.last_return);
+  absl::StrAppend(&text, CountText(run.episodes), " episodes");
+  if (run.mean_return.has_value()) {
+    absl::StrAppendFormat(&text, ", mean return %.6g of the last %d",
+                          *run.mean_return, run.mean_of);
   }
   return text;
 }
@@ -192,6 +220,47 @@ absl::StatusOr<std::vector<DaemonRow>> DaemonClient::ReadRows(
       DaemonStatus(reader->Finish(), "StreamEvents", target_);
   if (!ended.ok()) return ended;
   return rows;
+}
+
+absl::StatusOr<bool> DaemonClient::ReadCurves(const std::string& run_id,
+                                              bool with_scalars,
+                                              RunCurves* curves) const {
+  constexpr uint64_t kNone = std::numeric_limits<uint64_t>::max();
+  grpc::ClientContext context;
+  TANDEM_RETURN_IF_ERROR(Begin(stubs_->channel.get(), &context, kTimeoutSecs));
+  v1::StreamEventsRequest request;
+  request.set_run_id(run_id);
+  request.set_since_step(kNone);
+  request.set_since_episode(curves->last_episode());
+  request.set_since_lifecycle(kNone);
+  request.set_since_malformed(kNone);
+  if (with_scalars) request.set_since_scalars(curves->last_scalars());
+  const Deadline enough = Deadline::After(kCurvesSecs);
+  const auto reader = stubs_->slow_lane->StreamEvents(&context, request);
+  v1::EventBatch batch;
+  while (reader->Read(&batch)) {
+    for (const trainer::RunEpisode& episode : batch.episodes()) {
+      curves->AddEpisode(episode.seq_id(), TimeOf(episode),
+                         episode.total_reward(), episode.steps());
+    }
+    for (const v1::Scalars& row : batch.scalars()) {
+      const CurvePlace at = {
+          .step = static_cast<double>(row.step()),
+          .episode = std::numeric_limits<double>::quiet_NaN(),
+          .time_secs = TimeOf(row)};
+      for (int i = 0; i < std::min(row.names_size(), row.values_size()); ++i) {
+        curves->AddScalar(row.seq_id(), at, row.names(i), row.values(i));
+      }
+    }
+    if (enough.PassedAt(MonotonicNanos())) {
+      context.TryCancel();
+      (void)reader->Finish();  // "cancelled"
+      return false;
+    }
+  }
+  TANDEM_RETURN_IF_ERROR(
+      DaemonStatus(reader->Finish(), "StreamEvents", target_));
+  return true;
 }
 
 absl::StatusOr<std::string> DaemonClient::Submit(

@@ -13,6 +13,7 @@
 #define TANDEM_VIZ_CORE_DAEMON_CLIENT_H_
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -21,6 +22,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "viz/core/run_curves.h"
 
 namespace tandem {
 
@@ -30,15 +32,22 @@ struct DaemonRun {
   // MOSAIC's words: "INIT", "HSHK", "RDY", "EXEC", "PAUSE", "FAULT", "TERM".
   std::string state;
   bool has_ended = false;
-  std::string reason;         // of a FAULT, or what the run waits for
+  std::string reason;         // of its end, or what the run waits for
+  std::string failure_line;   // of a FAULT: the last line of its exception
+  std::string remark;         // what differs from the configuration
   std::string folder;         // of its files
   double created_secs = 0;    // since 1970
   uint64_t steps = 0;         // printed by the worker
   uint64_t stored_steps = 0;  // fewer than `steps` if steps are sampled
   uint64_t episodes = 0;
+  uint64_t scalars = 0;               // rows of the run's own numbers
   std::optional<uint64_t> max_steps;  // for a progress bar
-  std::optional<double> last_return;
+  std::optional<double> mean_return;  // of the last episodes
+  uint32_t mean_of = 0;               // how many they are: at most 100
   double steps_per_second = 0;
+  double episodes_per_second = 0;
+  std::vector<RunAttempt> attempts;  // the last one is the current one
+  std::map<std::string, std::string> parameters;
   bool unreachable = false;  // no heartbeat for longer than the daemon's limit
   int32_t worker_pid = 0;    // 0: not started
   // Registered workers with their capabilities, for display, such as
@@ -47,11 +56,12 @@ struct DaemonRun {
   // From the run's folder, by AsyncDaemonClient.
   bool wants_frames = false;  // WantsFrames
   std::string evaluation;     // EvalSummaryText of eval_summary.json; "": none
+  friend bool operator==(const DaemonRun&, const DaemonRun&) = default;
 };
 
 // "EXEC", or "EXEC, unreachable".
 std::string StateText(const DaemonRun& run);
-// "1,200 of 5,000 steps, 42/s, 3 episodes, return 1.5".
+// "1,200 of 5,000 steps, 42/s, 3 episodes, mean return 1.5 of the last 3".
 std::string FactsText(const DaemonRun& run);
 
 struct DaemonRuns {
@@ -93,6 +103,12 @@ class DaemonClient {
   absl::StatusOr<std::vector<DaemonRow>> ReadRows(const std::string& run_id,
                                                   Table table, uint64_t first,
                                                   uint32_t count) const;
+  // Adds the stored episodes behind those of `curves`, and with `with_scalars`
+  // the run's own numbers. Reads for at most kCurvesSecs; returns whether
+  // everything was read.
+  static constexpr double kCurvesSecs = 0.25;
+  absl::StatusOr<bool> ReadCurves(const std::string& run_id, bool with_scalars,
+                                  RunCurves* curves) const;
   // Returns the run's id. `config_json`: a TrainRunConfig
   // (slow_lane/docs/slow_lane.md).
   absl::StatusOr<std::string> Submit(const std::string& config_json) const;

@@ -81,6 +81,11 @@ TEST(DaemonClient, ReadsRowsFromAnyNumberOn) {
       *client.ReadRows(*run_id, Table::kEpisodes, 2, 1);
   EXPECT_EQ(episodes[0].value, 1.5);
   EXPECT_EQ(episodes[0].step, 3U);
+  RunCurves curves{RunAttempt()};
+  while (!client.ReadCurves(*run_id, true, &curves).value()) {
+  }
+  EXPECT_EQ(curves.last_episode(), 2U);
+  EXPECT_EQ(curves.curves()[RunCurves::kReturn].Points(1)[0].sum, 3);
   EXPECT_EQ(client.ReadRows("no-such-run", Table::kSteps, 1, 1).status().code(),
             absl::StatusCode::kNotFound);
 }

@@ -23,9 +23,6 @@ constexpr double kRetrySecs = 0.1;
 // Credits are granted in portions: a message for each step would double the
 // traffic. A watcher has 200 at first.
 constexpr uint32_t kPortion = 50;
-// Episodes have numbers, SampleHistory has times: an episode is one bucket at
-// first.
-constexpr int64_t kEpisodeNs = SampleHistory::kFirstBucketNs;
 
 // Whether a later attempt may succeed: the daemon is gone, or it is stopping.
 bool MayComeBack(const absl::Status& status) {
@@ -206,9 +203,6 @@ absl::Status EventFollower::FollowEpisodes() {
     MutexLock lock(&mutex_);
     events_.connected = true;
     events_.last_episode = episode.seq_id();
-    const auto at = static_cast<int64_t>(episode.seq_id()) * kEpisodeNs;
-    events_.returns.Add(at, episode.total_reward());
-    events_.lengths.Add(at, static_cast<double>(episode.steps()));
   }
   return DaemonStatus(reader->Finish(), "StreamRunEpisodes", target_);
 }

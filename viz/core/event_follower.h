@@ -2,7 +2,7 @@
 // stored.
 //
 // Data flow: the daemon's streams -> two threads -> the newest steps, the
-// history of the episodes -> Read, from the front end's thread.
+// number of the episodes -> Read, from the front end's thread.
 // Ownership: one view of a run. The destructor ends the streams and blocks
 // until the threads have ended.
 //
@@ -29,7 +29,6 @@
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "base/mutex.h"
-#include "viz/core/sample_history.h"
 
 namespace tandem {
 
@@ -37,7 +36,6 @@ class EventFollower {
  public:
   static constexpr uint32_t kStepsPerSec = 100;
   static constexpr size_t kKeptSteps = 200;
-  static constexpr size_t kHistoryBuckets = 512;
 
   struct Step {
     uint64_t number = 0;  // in the run's stream, from 1
@@ -54,9 +52,6 @@ class EventFollower {
     uint64_t last_step = 0;  // numbers of the newest ones
     uint64_t last_episode = 0;
     std::deque<Step> steps;  // the newest, at most kKeptSteps
-    // By the number of the episode, in place of a time.
-    SampleHistory returns{kHistoryBuckets};
-    SampleHistory lengths{kHistoryBuckets};
   };
 
   // Starts behind the step of the number `since_step`, and at the run's first

@@ -56,9 +56,6 @@ TEST(EventFollower, FollowsARunToItsEnd) {
   EXPECT_EQ(events.steps.front().reward, 0.5);
   ExpectGapless(events);
   EXPECT_EQ(events.last_episode, 5U);
-  EXPECT_EQ(events.returns.count(), 5U);
-  EXPECT_EQ(events.returns.buckets().front().last, 1.5);
-  EXPECT_EQ(events.lengths.buckets().front().last, 3);
 }
 
 TEST(EventFollower, ContinuesWhenTheDaemonWasKilledAndCameBack) {
@@ -82,7 +79,6 @@ TEST(EventFollower, ContinuesWhenTheDaemonWasKilledAndCameBack) {
   });
   ExpectGapless(events);
   // Each episode once.
-  EXPECT_EQ(events.returns.count(), events.last_episode);
   AwaitRuns(client, [](const DaemonRuns&) { return true; });
   EXPECT_TRUE(client.Cancel(run_id).ok());
 }

@@ -21,6 +21,8 @@ absl::string_view FileOf(LogKind kind) {
       return "stderr.log";
     case LogKind::kOutput:
       return "stdout.jsonl";
+    case LogKind::kConfig:
+      return "config.json";
     case LogKind::kProxy:
       break;
   }
@@ -33,6 +35,7 @@ std::optional<LogKind> LogKindOf(absl::string_view word) {
   if (word == "stderr") return LogKind::kErrors;
   if (word == "stdout") return LogKind::kOutput;
   if (word == "proxy") return LogKind::kProxy;
+  if (word == "config") return LogKind::kConfig;
   return std::nullopt;
 }
 

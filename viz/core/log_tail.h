@@ -21,9 +21,10 @@
 
 namespace tandem {
 
-enum class LogKind { kErrors, kOutput, kProxy };
+enum class LogKind { kErrors, kOutput, kProxy, kConfig };
 
-// Returns the kind of "stderr", "stdout" or "proxy"; nullopt: another word.
+// Returns the kind of "stderr", "stdout", "proxy" or "config", the run's
+// configuration; nullopt: another word.
 std::optional<LogKind> LogKindOf(absl::string_view word);
 
 struct LogTail {

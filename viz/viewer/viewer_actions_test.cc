@@ -138,7 +138,7 @@ TEST_F(ActionsTest, ListsTheDaemonsRunsWithTheirStepsAndEpisodes) {
   Await([&] { return state() == QStringLiteral("EXEC"); });
   Await([&] {
     return TextOf("facts-test")
-        .contains(QStringLiteral("1 episodes, return 1.5"));
+        .contains(QStringLiteral("1 episodes, mean return 1.5 of the last 1"));
   });
   Click(QStringLiteral("job-test"));
   AwaitText("events-test", "1 steps, 1 episodes: live");

@@ -22,6 +22,15 @@ inline nlohmann::json NumberOrNull(double number) {
                                : nlohmann::json(nullptr);
 }
 
+// Six digits: a plot shows no more, and the text is half as long. 0 for
+// infinities and NaN.
+inline double SixDigits(double number) {
+  if (number == 0 || !std::isfinite(number)) return 0;
+  const double power =
+      std::pow(10.0, 5 - std::floor(std::log10(std::abs(number))));
+  return std::isfinite(power) ? std::round(number * power) / power : number;
+}
+
 }  // namespace tandem
 
 #endif  // TANDEM_VIZ_WEB_JSON_TEXT_H_

@@ -1,5 +1,6 @@
 #include "viz/web/page_model.h"
 
+#include <cmath>
 #include <cstdio>
 #include <nlohmann/json.hpp>
 #include <type_traits>
@@ -37,12 +38,21 @@ nlohmann::json RunJson(const RunEntry& run) {
       {"watchable", run.width > 0 && shown == run.run},
       {"moving", run.moving},
       {"frames", run.frames},
+      {"job", Printable(run.daemon_run)},
       {"return", run.frames == 0 ? nullptr : NumberOrNull(run.rolling_return)},
       {"steps_per_second", NumberOrNull(run.step_rate_hz)}};
 }
 
-// `frames`: the run of the list that belongs to it; "": none.
-nlohmann::json DaemonRunJson(const DaemonRun& run, const std::string& frames) {
+nlohmann::json DaemonRunJson(const DaemonRun& run) {
+  nlohmann::json attempts = nlohmann::json::array();
+  for (const RunAttempt& attempt : run.attempts) {
+    attempts.push_back({attempt.number, attempt.started_secs,
+                        attempt.ended_secs, PrintableLines(attempt.reason)});
+  }
+  nlohmann::json parameters = nlohmann::json::object();
+  for (const auto& [name, value] : run.parameters) {
+    parameters[Printable(name)] = Printable(value);
+  }
   return {{"run", Printable(run.run_id)},
           {"name", Printable(run.name)},
           {"state", run.state},
@@ -50,12 +60,22 @@ nlohmann::json DaemonRunJson(const DaemonRun& run, const std::string& frames) {
           {"facts", FactsText(run)},
           {"evaluation", run.evaluation},
           {"ended", run.has_ended},
-          {"reason", Printable(run.reason)},
+          {"reason", PrintableLines(run.reason)},
+          {"failure", Printable(run.failure_line)},
+          {"remark", Printable(run.remark)},
+          {"created", run.created_secs},
+          {"steps", run.steps},
           {"stored_steps", run.stored_steps},
           {"episodes", run.episodes},
+          {"scalars", run.scalars},
+          {"mean_return", NumberOrNull(run.mean_return.value_or(NAN))},
+          {"mean_of", run.mean_of},
+          {"steps_per_second", NumberOrNull(run.steps_per_second)},
+          {"episodes_per_second", NumberOrNull(run.episodes_per_second)},
+          {"parameters", std::move(parameters)},
+          {"attempts", std::move(attempts)},
           {"unreachable", run.unreachable},
           {"wants_frames", run.wants_frames},
-          {"frames", frames},
           {"workers", Printable(absl::StrJoin(run.workers, ", "))}};
 }
 
@@ -136,13 +156,8 @@ void PageModel::Poll(int64_t now_ns) {
   if (scanned_ns_.has_value() && now_ns - *scanned_ns_ < kScanNs) return;
   scanned_ns_ = now_ns;
   nlohmann::json runs = nlohmann::json::array();
-  frames_of_.clear();
   for (const RunEntry& run : run_list_.Scan(now_ns)) {
     runs.push_back(RunJson(run));
-    if (runs.back()["watchable"] && !run.is_anothers &&
-        !run.daemon_run.empty()) {
-      frames_of_.try_emplace(run.daemon_run, run.run);
-    }
   }
   std::string json = TextOfJson(runs);
   if (json != runs_json_) {
@@ -193,12 +208,16 @@ std::shared_ptr<const PageModel::DaemonTexts> PageModel::DaemonReport(
   auto texts = std::make_shared<DaemonTexts>();
   texts->head = TextOfJson({{"target", Printable(daemon_->target())},
                             {"problem", PrintableLines(list->problem)}});
-  for (const DaemonRun& run : list->runs) {
-    const auto frames = frames_of_.find(run.run_id);
-    texts->runs.emplace_back(
-        Printable(run.run_id),
-        TextOfJson(DaemonRunJson(
-            run, frames == frames_of_.end() ? "" : frames->second)));
+  for (size_t i = 0; i < list->runs.size(); ++i) {
+    const DaemonRun& run = list->runs[i];
+    // Of ten thousand runs most have not changed.
+    if (daemon_list_ != nullptr && i < daemon_list_->runs.size() &&
+        daemon_list_->runs[i] == run) {
+      texts->runs.push_back(daemon_texts_->runs[i]);
+    } else {
+      texts->runs.emplace_back(Printable(run.run_id),
+                               TextOfJson(DaemonRunJson(run)));
+    }
   }
   daemon_list_ = list;
   daemon_texts_ = std::move(texts);
@@ -250,6 +269,51 @@ std::shared_ptr<Pending> PageModel::Rows(const std::string& run_id,
       });
 }
 
+std::shared_ptr<Pending> PageModel::Curves(const std::string& run_id,
+                                           std::vector<uint32_t> which,
+                                           size_t points, bool names) {
+  if (daemon_ == nullptr) return Refused(NoDaemon());
+  const DaemonRun* const run = daemon_->Find(run_id);
+  if (run == nullptr) {
+    return Refused(MakeError(
+        ErrorCode::kInvalidArgument,
+        absl::StrCat("expected a run of the daemon, found ", Quoted(run_id))));
+  }
+  // A run that was not started has no attempt.
+  const RunAttempt attempt =
+      run->attempts.empty() ? RunAttempt() : run->attempts.back();
+  return daemon_->Ask(
+      [cache = curves_, run_id, attempt, which = std::move(which), points,
+       names](const DaemonClient& client) -> absl::StatusOr<std::string> {
+        RunCurves& curves = cache->Of(run_id, attempt);
+        TANDEM_ASSIGN_OR_RETURN(const bool is_complete,
+                                client.ReadCurves(run_id, names, &curves));
+        nlohmann::json answer = {{"complete", is_complete},
+                                 {"names", nlohmann::json::array()},
+                                 {"curves", nlohmann::json::array()}};
+        if (names) {
+          for (const Curve& curve : curves.curves()) {
+            answer["names"].push_back(Printable(curve.name()));
+          }
+        }
+        for (const uint32_t place : which) {
+          if (place >= curves.curves().size()) continue;
+          const Curve& curve = curves.curves()[place];
+          nlohmann::json rows = nlohmann::json::array();
+          for (const Curve::Bucket& bucket : curve.Points(points)) {
+            rows.push_back({bucket.last.step, NumberOrNull(bucket.last.episode),
+                            NumberOrNull(bucket.last.time_secs),
+                            SixDigits(bucket.mean()), SixDigits(bucket.min),
+                            SixDigits(bucket.max)});
+          }
+          answer["curves"].push_back({{"place", place},
+                                      {"not_finite", curve.not_finite()},
+                                      {"points", std::move(rows)}});
+        }
+        return TextOfJson(answer);
+      });
+}
+
 std::shared_ptr<Pending> PageModel::Log(const std::string& run_id,
                                         const std::string& which,
                                         std::optional<uint64_t> end) {
@@ -259,8 +323,8 @@ std::shared_ptr<Pending> PageModel::Log(const std::string& run_id,
   if (!kind.has_value() || run == nullptr) {
     return Refused(MakeError(
         ErrorCode::kInvalidArgument,
-        absl::StrCat("expected a run of the daemon and stderr, stdout or "
-                     "proxy, found ",
+        absl::StrCat("expected a run of the daemon and stderr, stdout, "
+                     "proxy or config, found ",
                      Quoted(run_id), " and ", Quoted(which))));
   }
   return daemon_->Ask([folder = run->folder, kind = *kind, end](

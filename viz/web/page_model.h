@@ -31,6 +31,7 @@
 #include "viz/core/background.h"
 #include "viz/core/event_follower.h"
 #include "viz/core/mp4_recorder.h"
+#include "viz/core/run_curves.h"
 #include "viz/core/run_list.h"
 #include "viz/inspect/async_engine_control.h"
 #include "viz/web/run_feed.h"
@@ -117,6 +118,11 @@ class PageModel {
   std::shared_ptr<Pending> Rows(const std::string& run_id,
                                 const std::string& table, uint64_t first,
                                 uint32_t count);
+  // Curves of a run's last attempt: those at the places `which`, in at most
+  // `points` buckets; `names`: also the names of all, and its own numbers.
+  std::shared_ptr<Pending> Curves(const std::string& run_id,
+                                  std::vector<uint32_t> which, size_t points,
+                                  bool names);
   // `which`: a word of LogKindOf; `end`: as ReadLogTail's.
   std::shared_ptr<Pending> Log(const std::string& run_id,
                                const std::string& which,
@@ -149,12 +155,14 @@ class PageModel {
   std::string runs_json_ = "[]";
   uint64_t runs_version_ = 1;
   WorkThread scene_thread_;
-  std::map<std::string, std::string> frames_of_;  // a daemon's run -> a run
   std::map<std::string, std::weak_ptr<RunFeed>> feeds_;
   // A recording goes on without a browser.
   std::map<std::string, std::shared_ptr<RunFeed>> recorded_;
   std::map<std::string, RecordedScene> recorded_scenes_;  // by run
   AsyncEngineControl engines_{"tandem-view"};
+  // Only of daemon_'s thread of questions.
+  const std::shared_ptr<RunCurvesCache> curves_ =
+      std::make_shared<RunCurvesCache>();
   const std::unique_ptr<AsyncDaemonClient> daemon_;  // nullptr: no daemon
   std::shared_ptr<const AsyncDaemonClient::List> daemon_list_;
   std::shared_ptr<const DaemonTexts> daemon_texts_;  // of daemon_list_

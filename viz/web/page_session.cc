@@ -15,6 +15,7 @@
 #include "viz/core/async_daemon_client.h"
 #include "viz/core/daemon_client.h"
 #include "viz/core/freshness.h"
+#include "viz/core/run_curves.h"
 #include "viz/web/json_text.h"
 #include "viz/web/message_fields.h"
 #include "viz/web/page_view.h"
@@ -31,6 +32,13 @@ constexpr size_t kShownSteps = 10;
 // The list of runs takes at most this share of a line.
 constexpr int64_t kListBytesPerSec = 20'000;
 constexpr size_t kMostSceneEnvs = 4096;
+constexpr size_t kMostCurves = 64;  // of a question
+
+// Returns how long to wait after a list of so many bytes, at least `least_ns`.
+int64_t ListPauseNs(size_t bytes, int64_t least_ns) {
+  return std::max(least_ns,
+                  static_cast<int64_t>(bytes) * kSecond / kListBytesPerSec);
+}
 
 std::string HostName() {
   std::array<char, 256> name = {};
@@ -97,12 +105,10 @@ bool PageSession::Receive(absl::string_view text, int64_t now_ns) {
     follower_.reset();
     if (!fields.ok()) return false;
     if (!followed_.empty()) follower_ = model_->Follower(followed_);
-    episode_returns_ = {};
-    episode_lengths_ = {};
     next_events_ns_ = 0;
     return true;
   }
-  if (what == "act" || what == "rows" || what == "log") {
+  if (what == "act" || what == "rows" || what == "curves" || what == "log") {
     return Ask(what, &fields);
   }
   return ReceiveForView(what, &fields, now_ns);
@@ -124,6 +130,16 @@ bool PageSession::Ask(const std::string& what, MessageFields* fields) {
     const auto count = static_cast<uint32_t>(
         fields->Integer("count", 1, DaemonClient::kMostRows));
     if (fields->ok()) waiting.result = model_->Rows(run, table, first, count);
+  } else if (what == "curves") {
+    const std::string run = fields->Text("run");
+    std::vector<uint32_t> places =
+        fields->IntegersIfThere("which", kMostCurves);
+    const auto points =
+        static_cast<size_t>(fields->Integer("points", 1, Curve::kBuckets));
+    const bool names = fields->BoolIfThere("names");
+    if (fields->ok()) {
+      waiting.result = model_->Curves(run, std::move(places), points, names);
+    }
   } else {
     const std::string run = fields->Text("run");
     const std::string which = fields->Text("which");
@@ -299,9 +315,7 @@ std::optional<std::string> PageSession::NextText(int64_t now_ns) {
   if (model_->runs_version() != runs_version_ && now_ns >= next_runs_ns_) {
     runs_version_ = model_->runs_version();
     const std::string& runs = model_->runs_json();
-    next_runs_ns_ =
-        now_ns + std::max(kSecond, static_cast<int64_t>(runs.size()) * kSecond /
-                                       kListBytesPerSec);
+    next_runs_ns_ = now_ns + ListPauseNs(runs.size(), kSecond);
     return absl::StrCat(R"({"is":"runs","runs":)", runs, "}");
   }
   for (auto& [id, view] : views_) {
@@ -323,7 +337,10 @@ std::optional<std::string> PageSession::NextText(int64_t now_ns) {
   }
   if (daemon_ && now_ns >= next_daemon_ns_) {
     next_daemon_ns_ = now_ns + kNumbersNs;
-    if (std::optional<std::string> text = DaemonText(now_ns)) return text;
+    if (std::optional<std::string> text = DaemonText(now_ns)) {
+      next_daemon_ns_ = now_ns + ListPauseNs(text->size(), kNumbersNs);
+      return text;
+    }
   }
   if (follower_ != nullptr && now_ns >= next_events_ns_) {
     next_events_ns_ = now_ns + kNumbersNs;
@@ -370,14 +387,10 @@ std::string PageSession::EventsText() {
     steps.push_back({step.number, step.episode, step.step,
                      NumberOrNull(step.reward), step.ended});
   }
-  return TextOfJson(
-      {{"is", "events"},
-       {"run", followed_},
-       {"text", SummaryText(events)},
-       {"steps", std::move(steps)},
-       {"series",
-        {{"return", episode_returns_.Next(events.returns)},
-         {"episode length", episode_lengths_.Next(events.lengths)}}}});
+  return TextOfJson({{"is", "events"},
+                     {"run", followed_},
+                     {"text", SummaryText(events)},
+                     {"steps", std::move(steps)}});
 }
 
 std::optional<std::string> PageSession::NextPoses() {

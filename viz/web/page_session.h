@@ -35,6 +35,8 @@
 //   follow    run                      events of a run of the daemon; "": none
 //   rows      id, run, table, first,   rows of a table of the daemon ("steps",
 //             count                    "episodes"); answered by "answer"
+//   curves    id, run, which, points,  curves of a run's last attempt;
+//             names                    answered by "answer"
 //   log       id, run, which, end      a part of a log, before `end` or at its
 //                                      end; answered by "answer"
 //   act       id, what, target, ...    PageModel::Act; answered by "done"
@@ -65,7 +67,6 @@
 
 #include "absl/strings/string_view.h"
 #include "viz/web/page_model.h"
-#include "viz/web/series_cursor.h"
 
 namespace tandem {
 
@@ -139,8 +140,6 @@ class PageSession {
   std::string followed_;                            // the run's id
   std::shared_ptr<EventFollower> follower_;         // nullptr: none
   int64_t next_events_ns_ = 0;
-  SeriesCursor episode_returns_;
-  SeriesCursor episode_lengths_;
 };
 
 }  // namespace tandem

@@ -436,6 +436,7 @@ TEST(PageSession, EndsABrowserThatSendsNonsense) {
         R"({"do": "watch", "view": 1, "run": "x", "width": 1e99})",
         R"({"do": "watch", "view": 1.5, "run": "x", "width": 1})",
         R"({"do": "act", "id": -1, "what": "pause"})",
+        R"({"do": "curves", "id": 1, "run": "x", "points": 9, "which": [-1]})",
         R"({"do": "act", "id": 1, "what": "pause", "on": 1})",
         R"({"do": "daemon"})"}) {
     PageSession session(&page_model);

@@ -1,9 +1,13 @@
 // The page: connects the list of runs, the tiles and the slow lane with the server.
+import { Compare } from "./compare.js";
 import { Connection } from "./connection.js";
+import { CurveReader } from "./curves.js";
 import { DaemonView } from "./daemon.js";
-import { byId, make, setText } from "./dom.js";
+import { byId, make, reasonOf, say, setText } from "./dom.js";
+import { JobPage } from "./job_page.js";
 import { RunList } from "./run_list.js";
 import { SCENE_KEYS } from "./scene_panel.js";
+import { makeForm } from "./submit.js";
 import { Tile } from "./tile.js";
 
 const KEYS = [
@@ -23,23 +27,37 @@ const KEYS = [
 
 const connection = new Connection(onMessage, (head, jpeg) => tileOf(head.view)?.showPicture(head, jpeg),
   (head, data, begin) => tileOf(head.view)?.link?.take(head, data, begin), onChange);
-/** @type {import("./types").App} */
-const app = {
-  connection, control: false, modes: [], services: [], example: "", showFrames, tileOfRun: (run) => tiles.get(run),
-};
 /** @type {Map<string, Tile>} */
 const tiles = new Map();
+/** @type {import("./types").App} */
+const app = {
+  connection, control: false, modes: [], services: [], example: "", jobs: new Map(), tiles,
+  reader: new CurveReader(connection), act, framesOf, showFrames, showPage,
+};
+/** @type {import("./types").Page | null} */
+let page = null;
 let lastView = 0;
 /** @type {DaemonView | null} */
 let daemonView = null;
 /** @type {string | null} */
 let wanted = new URLSearchParams(`run=${location.hash.slice(1)}`).get("run"); // of the address, until it is shown
-const runList = new RunList((run) => (tiles.has(run.run) ? showFull(run.run) : open(run)));
+const runList = new RunList(app.reader, (row) => {
+  if (row.job) openJob(row.job);
+  else if (tiles.has(row.id)) showFull(row.id);
+  else openTile(row.frames[0]);
+}, (ids) => showPage(new Compare(app, ids)));
+runList.jobs = app.jobs;
 
 /**
  * Opens a run as a tile.
  * @param {import("./types").Run} run
  */
+function openTile(run) {
+  showPage(null);
+  open(run);
+}
+
+/** @param {import("./types").Run} run */
 function open(run) {
   const tile = new Tile(app, run, ++lastView, {
     onFull: () => showFull(run.run),
@@ -63,12 +81,58 @@ function showFrames(name) {
   return Boolean(run);
 }
 
-/** Shows the run of the address, once: its frames, or else its events of the daemon. */
+/** Shows the run of the address, once: its frames, or else the page of the daemon's run. */
 function showWanted() {
   if (!wanted) return;
+  const job = app.jobs.get(wanted);
   if (showFrames(wanted)) showFull(wanted);
-  else if (!daemonView?.open(wanted)) return;
+  else if (job) openJob(job);
+  else return;
   wanted = "";
+}
+
+/** @param {import("./types").Fields} action */
+async function act(action) {
+  try {
+    say(await connection.act(action));
+  } catch (error) {
+    say(reasonOf(error));
+  }
+}
+
+/**
+ * Shows the page of a job or of a comparison, in place of the tiles; null: the tiles.
+ * @param {import("./types").Page | null} next
+ */
+function showPage(next) {
+  for (const tile of tiles.values()) byId("tiles", HTMLElement).append(tile.element); // back from a job's page
+  page?.close();
+  page = next;
+  byId("main", HTMLElement).classList.toggle("has-page", next !== null);
+  if (next) {
+    showFull(null);
+    byId("main", HTMLElement).prepend(next.element);
+    document.title = `${next.element.ariaLabel} – Tandem`;
+  }
+  changed();
+  if (matchMedia("(max-width: 760px)").matches) next?.element.scrollIntoView(); // the list is above
+}
+
+/**
+ * Shows a job's page, with the frames of its first engine or environment.
+ * @param {import("./types").DaemonRun} job
+ */
+function openJob(job) {
+  const next = new JobPage(app, job);
+  showPage(next);
+  const last = [...tiles.values()].find((tile) => tile.run.job === job.run); // perhaps of an engine that has ended
+  const name = framesOf(job.run)[0]?.run ?? last?.run.run;
+  if (name !== undefined) next.showFrames(name);
+}
+
+/** @param {string} id of a job @returns {import("./types").Run[]} its engines and environments that can be watched */
+function framesOf(id) {
+  return runList.runs.filter((run) => run.job === id && run.watchable && !run.foreign);
 }
 
 /** @param {string} run */
@@ -81,8 +145,8 @@ function close(run) {
 }
 
 function changed() {
-  byId("empty", HTMLElement).hidden = tiles.size > 0;
-  runList.setOpen(new Set(tiles.keys()));
+  byId("columns", HTMLElement).classList.toggle("list-only", tiles.size === 0 && !page);
+  runList.setOpen(new Set(page instanceof JobPage ? [page.job.run] : tiles.keys()));
 }
 
 function fullTile() {
@@ -91,6 +155,7 @@ function fullTile() {
 
 /** @param {string | null} run the run at full size; null: all tiles */
 function showFull(run) {
+  if (run !== null && page) showPage(null);
   const place = byId("tiles", HTMLElement);
   if (run === null) delete place.dataset.full;
   else place.dataset.full = "";
@@ -108,13 +173,16 @@ function onMessage(message) {
     app.services = message.services;
     app.example = message.example;
     setText(byId("host", HTMLElement), message.host);
-    if (message.daemon && !daemonView) daemonView = new DaemonView(app, message.daemon);
+    if (message.daemon && !daemonView) {
+      daemonView = new DaemonView(app, message.daemon);
+      makeForm(app);
+    }
     daemonView?.watch();
+    if (page instanceof JobPage) page.watch();
     for (const tile of tiles.values()) tile.watch();
   } else if (message.is === "runs") {
-    runList.setRuns(message.runs);
-    daemonView?.showAllFrames();
-    showWanted();
+    runList.runs = message.runs;
+    showRuns();
   } else if (message.is === "view") {
     tileOf(message.view)?.showNumbers(message);
   } else if (message.is === "scene") {
@@ -124,13 +192,27 @@ function onMessage(message) {
     if (tile?.full) tile.panel?.show(message.report);
   } else if (message.is === "daemon") {
     daemonView?.show(message);
-    showWanted();
+    page?.update();
+    showRuns();
   } else if (message.is === "events") {
-    daemonView?.showEvents(message);
+    if (page instanceof JobPage) page.showEvents(message);
   } else if (message.is === "refused") {
     const tile = tileOf(message.view); // it may be closed by now
     if (tile) setText(tile.error, message.error);
   }
+}
+
+/** Shows the newest lists of runs and jobs. */
+function showRuns() {
+  const listed = new Map(runList.runs.map((run) => [run.run, run]));
+  for (const [name, tile] of tiles) {
+    tile.run.job ||= listed.get(name)?.job ?? "";
+    tile.listed = listed.has(name);
+    if (!tile.listed && tile.isEmpty()) close(name); // its engine is dead, and left no picture
+  }
+  daemonView?.showFrames(runList.runs);
+  showWanted();
+  runList.changed();
 }
 
 /** @param {number} view */
@@ -156,6 +238,7 @@ function setTheme(theme) {
   document.documentElement.dataset.theme = theme;
   localStorage.setItem("theme", theme);
   for (const tile of tiles.values()) tile.redraw();
+  page?.redraw();
 }
 
 function toggleTheme() {
@@ -181,7 +264,7 @@ function onKey(event) {
     "?": toggleHelp,
     d: () => tile?.toggleScene(),
     t: toggleTheme,
-    Escape: () => showFull(null),
+    Escape: () => page ? showPage(null) : showFull(null),
     " ": onButton ? null : () => tile?.toggleFreeze(),
     l: () => tile?.goLive(),
     s: () => tile?.save(),

@@ -66,6 +66,16 @@ export function say(text) {
   clearMessage = window.setTimeout(() => { place.textContent = ""; }, 6000);
 }
 
+const DOWNLOAD_MS = 60000; // a browser may ask the user first
+
+/** @param {string} name @param {Blob} file */
+export function download(name, file) {
+  const link = make("a", { href: URL.createObjectURL(file), download: name.replace(/[^\w.-]+/g, "_") });
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(link.href), DOWNLOAD_MS);
+  say(`Saved ${link.download}`);
+}
+
 /** @param {unknown} error @returns {string} what a user may read of it */
 export function reasonOf(error) {
   return error instanceof Error ? error.message : String(error);

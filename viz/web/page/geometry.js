@@ -19,14 +19,54 @@ export function environmentAt(click, box, picture, grid) {
   return inside && chosen < grid.tiles ? chosen : -1;
 }
 
+// The widths between two ticks, as parts of a power of ten.
+const WIDTHS = [1, 1.2, 1.6, 2, 2.4, 3, 4, 5, 6, 8];
+
 /**
- * Returns the least and the greatest value of points, of milliseconds, mean, minimum and maximum; apart, so that equal
- * values are a line in the middle.
+ * Returns the least and the greatest value of points, of x, mean, minimum and maximum; and three round numbers around
+ * them, for the ticks. Equal values are a line in the middle.
  * @param {number[][]} points at least one
  */
 export function rangeOf(points) {
-  const least = Math.min(...points.map((point) => point[2]));
-  const most = Math.max(...points.map((point) => point[3]));
-  const apart = most - least >= 1e-12 * Math.max(1, Math.abs(most)) ? 0 : 1;
-  return { least, most, bottom: least - apart, top: most + apart };
+  let [least, most] = [Infinity, -Infinity];
+  for (const point of points) {
+    least = Math.min(least, point[2]);
+    most = Math.max(most, point[3]);
+  }
+  const apart = most - least >= 1e-12 * Math.max(1, Math.abs(most)) ? 0 : Math.max(1, Math.abs(most) * 1e-3);
+  const [bottom, top] = [least - apart, most + apart];
+  for (let power = 10 ** Math.floor(Math.log10((top - bottom) / 2)); ; power *= 10) {
+    for (const width of WIDTHS) {
+      const half = (width * power) / 2;
+      const first = Math.floor(bottom / half + 1e-9) * half;
+      const ticks = [first, first + 2 * half, first + 4 * half];
+      if (!(ticks[2] < top - 1e-9 * power)) return { least, most, ticks };
+    }
+  }
+}
+
+/**
+ * Returns points with their means smoothed: each is the mean of all before, of which each earlier one weighs `weight` of
+ * the next. The first ones are no nearer to 0 for that.
+ * @param {number[][]} points @param {number} weight 0 to below 1
+ */
+export function smoothed(points, weight) {
+  let [sum, weights] = [0, 0];
+  return points.map(([x, mean, ...rest]) => {
+    sum = weight * sum + mean;
+    weights = weight * weights + 1;
+    return [x, sum / weights, ...rest];
+  });
+}
+
+/**
+ * Returns a path through values, evenly from the left to the right of a box of 100 by 24; "": fewer than two.
+ * @param {number[]} values
+ */
+export function sparkOf(values) {
+  if (values.length < 2) return "";
+  const { least, most } = rangeOf(values.map((value) => [0, value, value, value]));
+  const height = (/** @type {number} */ value) => most > least ? 22 - (20 * (value - least)) / (most - least) : 12;
+  return values.map((value, at) =>
+    `${at ? "L" : "M"}${((100 * at) / (values.length - 1)).toFixed(1)} ${height(value).toFixed(1)}`).join("");
 }

@@ -11,6 +11,7 @@ export class LogView {
     this.run = run;
     this.begin = 0; // of the shown part, in the file
     this.newest = true;
+    this.chosen = false; // by the person
     this.waiting = false;
     this.which = make("select", { "aria-label": "Log" }, [
       ["stderr", "errors"], ["stdout", "output"], ["proxy", "the daemon's proxy"]].map(
@@ -24,7 +25,10 @@ export class LogView {
       make("summary", { text: "Log" }),
       make("div", { className: "row" }, [this.which, this.earlier, makeButton("Newest", () => this.read(null))]),
       this.state, this.text]);
-    this.which.addEventListener("change", () => this.read(null));
+    this.which.addEventListener("change", () => {
+      this.chosen = true;
+      this.read(null);
+    });
     this.element.addEventListener("toggle", () => this.refresh());
   }
 
@@ -43,6 +47,7 @@ export class LogView {
       /** @type {import("./types").LogPart} */
       const log = await this.app.connection.ask(end === null ? question : { ...question, end });
       if (which !== this.which.value) return;
+      if (log.size === 0 && which === "stderr" && !this.chosen) this.which.value = "stdout"; // from the next time on
       this.begin = log.begin;
       this.earlier.disabled = log.begin === 0;
       const atEnd = this.text.scrollTop + this.text.clientHeight >= this.text.scrollHeight - 4;

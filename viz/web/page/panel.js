@@ -11,6 +11,7 @@ export class Panel {
     /** @type {Map<string, HTMLInputElement>} */
     this.switches = new Map();
     const switches = make("div", { className: "switches" });
+    this.services = make("div", { hidden: true }, [make("h3", { text: "Services" }), switches]);
     for (const name of app.services) {
       const box = make("input", { type: "checkbox", role: "switch", disabled: !app.control, name });
       box.addEventListener("change", () => this.act({ what: "switch", service: name, on: box.checked }, box));
@@ -31,8 +32,7 @@ export class Panel {
     const note = app.control ? "" : "Actions need a server with --control.";
     // What is clicked stands above what changes its height, so that no click meets another switch.
     this.element = make("section", { "aria-label": `Panel of ${region}` }, [
-      make("h3", { text: "Services" }), switches,
-      make("h3", { text: "Time" }),
+      this.services, make("h3", { text: "Time" }),
       make("div", { className: "row" }, [this.pausing, this.resuming, this.stepping]),
       make("div", { className: "row" }, [this.mode, this.factor, this.setting]),
       make("p", { className: "faint", text: note }),
@@ -69,9 +69,10 @@ export class Panel {
     fill(this.rows, report.rows);
     setText(this.times, report.times);
     const on = report.services_on ?? [];
-    const known = report.services_on && [...on, ...report.services_off ?? []];
+    const known = [...on, ...report.services_off ?? []];
+    this.services.hidden = known.length === 0;
     for (const [name, box] of this.switches) {
-      if (box.parentElement) box.parentElement.hidden = known !== null && !known.includes(name);
+      if (box.parentElement) box.parentElement.hidden = !known.includes(name);
       if (!box.disabled || !this.app.control) box.checked = on.includes(name);
     }
   }

@@ -25,10 +25,13 @@ export class RowsView {
         button("◀", "Earlier rows", () => this.go(this.first - PAGE)), this.number,
         button("▶", "Later rows", () => this.go(this.first + PAGE)),
         button("▶|", "Last rows", () => this.go(this.count() - PAGE + 1))]),
-      this.state, make("table", {}, [make("thead", {}, [this.head]), this.body])]);
+      this.state, this.rows = make("table", { hidden: true }, [make("thead", {}, [this.head]), this.body])]);
     this.table.addEventListener("change", () => this.go(1));
     this.number.addEventListener("change", () => this.go(Number(this.number.value)));
-    this.element.addEventListener("toggle", () => { if (this.element.open) this.go(this.first); });
+    this.element.addEventListener("toggle", () => {
+      if (this.run.stored_steps === 0) this.table.value = "episodes"; // what has content
+      if (this.element.open) this.go(this.first);
+    });
   }
 
   count() {
@@ -53,6 +56,7 @@ export class RowsView {
       this.body.replaceChildren(...answer.rows.map(([number, episode, step, value, ended, time]) => make("tr", {}, [
         shown(number, 0), shown(episode, 0), shown(step, 0), `${shown(value)}${isSteps && ended ? ", end" : ""}`,
         time ? new Date(time * 1000).toLocaleTimeString() : "-"].map((text) => make("td", { text })))));
+      this.rows.hidden = answer.rows.length === 0;
       setText(this.state, answer.rows.length === 0 ? "no rows" : `rows ${shown(answer.rows[0][0], 0)} to ${
         shown(answer.rows[answer.rows.length - 1][0], 0)} of ${shown(this.count(), 0)}`);
     } catch (error) {

@@ -1,5 +1,5 @@
 // One shown run: its image, state and numbers; at full size also its plots, its panel, and its last 60 s.
-import { make, makeButton, reasonOf, say, setText, shown } from "./dom.js";
+import { download, make, makeButton, reasonOf, say, setText, shown } from "./dom.js";
 import { environmentAt } from "./geometry.js";
 import { Panel } from "./panel.js";
 import { Plot } from "./plot.js";
@@ -15,7 +15,6 @@ const STATES = {
 };
 const SEEK_MS = 1000;
 const WANTED = "dimension"; // what the person chose last, in this browser
-const DOWNLOAD_MS = 60000; // a browser may ask the user first
 
 export class Tile {
   /**
@@ -39,6 +38,9 @@ export class Tile {
     this.arrived = 0; // pictures
     this.drawn = 0; // the number of the shown one
 
+    this.title = make("bdi", { text: run.run });
+    this.listed = true; // its run is in the list
+    this.ended = false; // its job has
     this.badge = make("span", { className: "badge still", text: "…" });
     this.back = makeButton("All", on.onGrid, { title: "All runs (Esc)", hidden: true });
     this.closing = makeButton("Close", on.onClose, { "aria-label": `Close ${run.run}` });
@@ -81,7 +83,7 @@ export class Tile {
     this.panel = run.kind === "engine" ? new Panel(app, run.run) : null;
     this.element = make("article", { "aria-label": run.run }, [
       make("div", { className: "top" }, [
-        make("h2", {}, [make("bdi", { text: run.run })]), this.badge, this.back, this.closing]),
+        make("h2", { title: run.run }, [this.title]), this.badge, this.back, this.closing]),
       this.stage = make("div", { className: "stage" }, [this.opening, this.wait]),
       make("div", { className: "bar" }, [this.dimension, this.freezing, this.slider, this.time, this.saving, this.recording]),
       numbers,
@@ -170,6 +172,11 @@ export class Tile {
     else this.wait.hidden = !this.canvas.hidden;
   }
 
+  /** Whether it has shown nothing yet. */
+  isEmpty() {
+    return this.canvas.hidden && !this.inScene;
+  }
+
   close() {
     this.link?.close();
     this.app.connection.send({ do: "unwatch", view: this.view });
@@ -211,7 +218,7 @@ export class Tile {
    */
   async showPicture(head, jpeg) {
     if (head.png) {
-      this.download(head.step, jpeg);
+      this.savePng(head.step, jpeg);
       return;
     }
     const number = ++this.arrived;
@@ -275,16 +282,22 @@ export class Tile {
     this.draw();
   }
 
-  /** @param {string[]} texts about the daemon's run that these frames belong to; "" are omitted */
-  showJob(texts) {
+  /**
+   * @param {import("./types").DaemonRun} job that these frames belong to
+   * @param {string[]} texts about it; "" are omitted
+   */
+  showJob(job, texts) {
+    this.ended = job.ended;
+    setText(this.title, job.name);
     this.job.hidden = false;
     setText(this.job, texts.filter(Boolean).join(" · "));
   }
 
   /** @param {import("./types").ViewNumbers} numbers */
   showNumbers(numbers) {
-    const [word, kind] = STATES[numbers.state] ?? [numbers.state, "bad"];
-    const live = numbers.state === "connected";
+    const ended = this.ended || !this.listed;
+    const [word, kind] = ended ? ["ENDED", "done"] : STATES[numbers.state] ?? [numbers.state, "bad"];
+    const live = ended || numbers.state === "connected";
     const old = live || (this.canvas.hidden && !this.inScene) ? "" : ` · ${numbers.age} old`;
     setText(this.badge, this.frozen ? "FROZEN" : word + old);
     this.badge.className = `badge ${this.frozen ? "still" : kind}`;
@@ -360,7 +373,7 @@ export class Tile {
   save() {
     if (this.link && this.inScene) {
       this.link.panel.view.draw(); // its pixels are there until the next task
-      this.link.panel.canvas.toBlob((png) => png && this.download(this.facts.step.textContent, png), "image/png");
+      this.link.panel.canvas.toBlob((png) => png && this.savePng(this.facts.step.textContent, png), "image/png");
       return;
     }
     if (this.canvas.hidden) {
@@ -368,17 +381,13 @@ export class Tile {
       return;
     }
     // The server has all pixels of the newest frame, and of older ones what the page shows.
-    if (this.frozen) this.canvas.toBlob((png) => png && this.download(this.canvas.dataset.step, png), "image/png");
+    if (this.frozen) this.canvas.toBlob((png) => png && this.savePng(this.canvas.dataset.step, png), "image/png");
     else this.app.connection.send({ do: "snapshot", view: this.view });
   }
 
   /** @param {string | number | null | undefined} step @param {Blob} png */
-  download(step, png) {
-    const name = `${this.run.run.replace(/[^\w.-]+/g, "_")}-${step}.png`;
-    const link = make("a", { href: URL.createObjectURL(png), download: name });
-    link.click();
-    setTimeout(() => URL.revokeObjectURL(link.href), DOWNLOAD_MS);
-    say(`Saved ${name}`);
+  savePng(step, png) {
+    download(`${this.run.run}-${step}.png`, png);
   }
 
   /**

@@ -13,9 +13,11 @@ export interface Run {
   foreign: boolean;
   watchable: boolean;
   problem: string;
+  job: string;
+  return: number | null;
 }
 
-/** A run of the daemon. */
+/** A run of the daemon. `failure`: the last line of an exception. An attempt: number, started, ended, reason of its end. */
 export interface DaemonRun {
   run: string;
   name: string;
@@ -23,14 +25,52 @@ export interface DaemonRun {
   state_text: string;
   facts: string;
   reason: string;
+  failure: string;
+  remark: string;
   workers: string;
   evaluation: string;
-  frames: string;
   wants_frames: boolean;
   ended: boolean;
   unreachable: boolean;
+  created: number;
+  steps: number;
   stored_steps: number;
   episodes: number;
+  scalars: number;
+  mean_return: number | null;
+  mean_of: number;
+  steps_per_second: number | null;
+  episodes_per_second: number | null;
+  parameters: Record<string, string>;
+  attempts: [number, number, number, string][];
+}
+
+/** A row of the list: a job, or a run that no job has. */
+export interface Row {
+  key: string;
+  id: string;
+  name: string;
+  job: DaemonRun | null;
+  frames: Run[];
+  state: [string, string];
+  note: string;
+  disabled: boolean;
+  parameters: Record<string, string>;
+  numbers: Record<string, number | null>;
+}
+
+/** Points: step, episode (null: unknown), seconds since 1970, mean, minimum, maximum. */
+export interface RunCurve {
+  place: number;
+  not_finite: number;
+  points: number[][];
+}
+
+/** Curves of a run's last attempt. Not `complete`: the server has not read all rows yet. */
+export interface Curves {
+  complete: boolean;
+  names: string[];
+  curves: RunCurve[];
 }
 
 /** New or changed points of a plot, each of milliseconds, mean, minimum and maximum; those from `from` on are replaced. */
@@ -130,7 +170,6 @@ export interface DaemonReport {
 export interface RunEvents {
   run: string;
   text: string;
-  series: Record<string, Series>;
   steps: [number, number, number, number, boolean][];
 }
 
@@ -159,12 +198,25 @@ export type Message =
 /** What an action or a question has beside `do` and `id`. */
 export type Fields = Record<string, string | number | boolean | number[]>;
 
+/** What the main area shows in place of the tiles. */
+export interface Page {
+  element: HTMLElement;
+  update: () => void;
+  redraw: () => void;
+  close: () => void;
+}
+
 export interface App {
   connection: import("./connection.js").Connection;
   control: boolean;
   modes: string[];
   services: string[];
   example: string;
+  jobs: Map<string, DaemonRun>;
+  tiles: Map<string, import("./tile.js").Tile>;
+  reader: import("./curves.js").CurveReader;
+  act: (action: Fields) => Promise<void>;
+  framesOf: (id: string) => Run[];
   showFrames: (name: string) => boolean;
-  tileOfRun: (name: string) => import("./tile.js").Tile | undefined;
+  showPage: (page: Page | null) => void;
 }
