@@ -1,11 +1,11 @@
 """Godot steps by the archive's add-on alone: the suite, two games, and mishaps on either side."""
 
-import time
 import contextlib
 import os
 import re
 import shutil
 import signal
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
