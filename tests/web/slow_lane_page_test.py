@@ -36,6 +36,7 @@ def page(daemon: Daemon) -> Iterator[Page]:
     browser = Page()
     with running_view("--control", f"--daemon_target={daemon.address}") as view:
         browser.open(view.address)
+        browser.all("#search")[0].send_keys("sleeper")  # not the engines of this machine's other programs
         yield browser
         browser.close()
 
