@@ -38,6 +38,7 @@ _NOT_PYTHON = (
     "ray",
     "rerun",
     "sb3",
+    "scene",
     "sharding",
     "slow_lane",
     "steps",
