@@ -78,10 +78,13 @@ _IMPORTED_LATER = {
     "job_events": "tracking",
     "track": "tracking",
 }
+_OF_FRAMEWORKS = ("rllib", "sb3", "tensorboard", "tianshou", "torchrl", "xuance")  # modules that import them
 
 
 def __getattr__(name: str) -> Any:
-    """Imports a class of _IMPORTED_LATER."""
+    """Imports a name of _IMPORTED_LATER, or a module of _OF_FRAMEWORKS."""
+    if name in _OF_FRAMEWORKS:
+        return importlib.import_module(f"{__name__}.{name}")
     if name not in _IMPORTED_LATER:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     found = getattr(importlib.import_module(f"{__name__}.{_IMPORTED_LATER[name]}"), name)
