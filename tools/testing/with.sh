@@ -91,7 +91,7 @@ with_ray() {
 with_torch() {
   build //sdk:tandem-sdk //sdk/csharp:CounterEngine.exe //transport/gpu:standin_cuda.so
   pytest_in torch tests/frameworks/games_test.py tests/frameworks/resume_test.py tests/frameworks/sb3_face_test.py \
-    tests/frameworks/torch_test.py "$@"
+    tests/frameworks/telemetry_test.py tests/frameworks/torch_test.py "$@"
 }
 
 with_wheel() {  # with_wheel PYTHON ...
