@@ -48,9 +48,8 @@ absl::StatusOr<json> ReadJson(const std::string& glb) {
     return Invalid(kExpected, absl::StrCat(glb.size(), " bytes of ",
                                            WordAt(glb, 8), ", or its chunk"));
   }
-  json read = json::parse(glb.begin() + kHeaderBytes,
-                          glb.begin() + kHeaderBytes + bytes, nullptr,
-                          /*allow_exceptions=*/false);
+  json read = json::parse(absl::string_view(glb).substr(kHeaderBytes, bytes),
+                          nullptr, /*allow_exceptions=*/false);
   if (read.is_discarded()) return Invalid(kExpected, "invalid JSON in it");
   return read;
 }
