@@ -95,7 +95,9 @@ absl::Status CheckToken(const LiveRun& run, const std::string& session_token) {
 }
 
 RunOutcome OutcomeOf(const v1::WorkerEnded& ended, const LiveRun& run) {
-  if (run.end_reason.has_value()) return {run.end_state, run.end_reason};
+  if (run.end_reason.has_value()) {
+    return {run.end_state, run.end_reason, run.end_cause};
+  }
   const WorkerExit exit = FromProto(ended);
   if (exit.how == WorkerExit::How::kExited && exit.number == 0) {
     return {RUN_STATUS_TERM, std::nullopt};

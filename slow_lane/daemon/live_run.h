@@ -124,10 +124,11 @@ struct LiveRun {
   std::optional<EventLoop::TimerId> answer_limit;
   std::deque<EventLoop::Task> when_answered;
 
-  // Set while the daemon ends the run: the reason and the final state, and the
-  // callers of Cancel.
+  // Set while the daemon ends the run: the reason, the final state, the cause
+  // as in RunOutcome, and the callers of Cancel.
   std::optional<std::string> end_reason;
   RunState end_state = gymgui::trainer::RUN_STATUS_TERM;
+  std::string end_cause;
   bool ending = false;  // its processes end, or will be ended
   std::vector<absl::AnyInvocable<void(const absl::Status&)>> cancel_waiters;
 
@@ -176,12 +177,12 @@ struct RunOutcome {
   RunState state = gymgui::trainer::RUN_STATUS_FAULT;
   std::optional<std::string> reason;
   // As in metadata.tandem.restart. "killed": by a signal; "fault": an exit
-  // code; "machine": unknown exit status; empty: success, never started, or the
-  // daemon ended it.
+  // code, or silence; "machine": unknown exit status; empty: success, never
+  // started, or another end by the daemon.
   std::string cause = {};
 };
 // Returns the final state of a run after this end of its worker; the run's
-// `end_state` and `end_reason` if the daemon ended it.
+// `end_*` if the daemon ended it.
 RunOutcome OutcomeOf(const v1::WorkerEnded& ended, const LiveRun& run);
 
 // Returns the query for all processes of the run except its proxy.

@@ -127,14 +127,23 @@ void RunEnds::End(LiveRun* run, RunState state,
 
 void RunEnds::EndOrRestart(LiveRun* run, RunOutcome outcome) {
   // Without its last output, a next attempt would continue from a wrong place.
-  if (run->end_reason.has_value() || !run->output_problem.empty() ||
+  if ((run->end_reason.has_value() && run->end_cause.empty()) ||
+      !run->output_problem.empty() ||
       !run->config.restart_on.contains(outcome.cause) ||
       run->row.attempt > run->config.restart_max) {
     return End(run, outcome.state, std::move(outcome.reason));
   }
+  // What ends its processes would end those of the next attempt, too.
+  if (run->busy) {
+    return runs_->WhenFree(run, [this, run, outcome]() mutable {
+      EndOrRestart(run, std::move(outcome));
+    });
+  }
   starter_->Release(run);
   NoteAttemptsEnd(run, outcome.reason);
   runs_->Save(*run);
+  run->end_reason.reset();
+  run->end_cause.clear();
   run->row.gpu_slots.clear();
   run->row.worker.Clear();
   run->row.proxy_starts = 0;
@@ -214,6 +223,7 @@ void RunEnds::Cancel(LiveRun* run, LiveRuns::Done done) {
       if (!saved.ok()) CancelIsLost(run_id);
     });
   }
+  run->end_cause.clear();
   StartEnding(run, "cancelled");
 }
 
@@ -265,7 +275,7 @@ void RunEnds::TreeEnded(const std::string& run_id, const std::string& problem) {
                           problem)));
   } else if (IsFinal(run->record.status())) {
     AnswerCancel(run, absl::OkStatus());
-  } else {
+  } else if (!run->cancel_waiters.empty()) {
     AnswerCancelInTime(run_id);
   }
 }
@@ -363,6 +373,7 @@ void RunEnds::CheckSilence(LiveRun* run, absl::Duration passed) {
                    own.has_value() ? " (metadata.tandem.fault_after)"
                                    : " (--fault_after)"),
       RUN_STATUS_FAULT);
+  run->end_cause = "fault";
 }
 
 void RunEnds::EndWithoutProxy(LiveRun* run) {

@@ -28,7 +28,7 @@
 // unread. Cancel is StartEnding with an answer: in "final", or in "drained"
 // after a time limit, or an error if a process survives. EndWithoutProxy leads
 // from "alive" and "drained" to "final". If the configuration restarts the run
-// after such an end, WorkerEnded leads from "alive" to "waiting".
+// after such an end, WorkerEnded leads to "waiting" in place of "final".
 
 #ifndef TANDEM_SLOW_LANE_DAEMON_RUN_ENDS_H_
 #define TANDEM_SLOW_LANE_DAEMON_RUN_ENDS_H_

@@ -225,6 +225,15 @@ def test_a_run_ends_after_its_last_attempt(lane: Lane) -> None:
     assert len(lane.describe(run_id).attempts) == 2
 
 
+def test_a_silent_worker_is_started_again() -> None:
+    """Its silence is a fault, also when the daemon has to kill it."""
+    with running_lane("--heartbeat=200ms", "--kill_grace=200ms") as lane:
+        hang = "import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN); time.sleep(600)"
+        run_id = _job(lane, _ATTEMPTS + hang, fault_after=1, restart={"max": 1, "on": ["fault"]})
+        assert "neither for 1s" in lane.wait_for(run_id, FAULT).failure_reason
+        assert ["neither for 1s" in each.reason for each in lane.describe(run_id).attempts] == [True, True]
+
+
 @pytest.mark.parametrize(
     ("source", "restart"),
     [("", {"max": 3}), ("sys.exit(1)", {"max": 3, "on": ["killed", "machine"]}), ("sys.exit(1)", None)],
