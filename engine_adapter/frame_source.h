@@ -51,6 +51,8 @@ struct FrameOptions {
   uint32_t height = 0;
   std::vector<uint32_t> envs = {};
   double hz = 60;      // maximum while watched; 0: only on request
+  // Frames keep the rate on scarce cores, whatever the steps lose.
+  bool complete = false;
   uint32_t slots = 8;  // in the frame ring
   FrameEffects effects = {};
   FrameCamera camera = FrameCamera::kFollow;

@@ -26,9 +26,12 @@ PYBIND11_MODULE(_engine, module) {
          const std::optional<FrameRow>& frames, const py::object& stopping) {
         std::optional<FrameOptions> shown;
         if (frames) {
-          const auto& [width, height, hz, envs] = *frames;
-          shown = FrameOptions{
-              .width = width, .height = height, .envs = envs, .hz = hz};
+          const auto& [width, height, hz, complete, envs] = *frames;
+          shown = FrameOptions{.width = width,
+                               .height = height,
+                               .envs = envs,
+                               .hz = hz,
+                               .complete = complete};
         }
         Serve(adaptor,
               {.name = name,

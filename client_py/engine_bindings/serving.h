@@ -24,7 +24,8 @@
 namespace tandem {
 
 // Width, height, rate and environments of frames.
-using FrameRow = std::tuple<uint32_t, uint32_t, double, std::vector<uint32_t>>;
+using FrameRow =
+    std::tuple<uint32_t, uint32_t, double, bool, std::vector<uint32_t>>;
 
 struct ServeOptions {
   std::string name;

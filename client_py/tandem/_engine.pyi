@@ -14,7 +14,7 @@ def serve(
     wait: str,
     services: str,
     group_access: bool,
-    frames: tuple[int, int, float, list[int]] | None,
+    frames: tuple[int, int, float, bool, list[int]] | None,
     stopping: Callable[[], bool],
 ) -> None: ...
 def serve_by_command_line(

@@ -9,6 +9,7 @@ import io
 import multiprocessing
 import os
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import gymnasium
@@ -30,6 +31,7 @@ from tandem.errors import InvalidArgument, Unsupported
 __all__ = ["Checkpoints", "SharedMemoryVecEnv", "SubprocVecEnv", "resumed"]
 
 
+_MASKS = "action_masks"  # the method of environments that sb3-contrib calls
 _NO_STATE = ("venv", "class_attributes", "metadata", "observation_space", "action_space")  # of a VecEnvWrapper
 
 
@@ -37,7 +39,8 @@ class SharedMemoryVecEnv(VecEnv):
     """A Stable-Baselines3 VecEnv; `SharedMemoryVectorEnv.as_sb3` makes one.
 
     infos[i] has the task's own infos and, at an episode's end, "terminal_observation", "TimeLimit.truncated" and, in
-    `reset_infos`, the next episode's infos.
+    `reset_infos`, the next episode's infos. A column of infos named "action_mask", bool or integer [num_envs, actions], is
+    what `env_method("action_masks")` returns: sb3-contrib's MaskablePPO reads it, without a call for each step.
     """
 
     def __init__(self, envs: Any) -> None:
@@ -62,6 +65,7 @@ class SharedMemoryVecEnv(VecEnv):
         self._envs = envs
         super().__init__(envs.num_envs, envs.single_observation_space, envs.single_action_space)
         self.metadata = envs.metadata
+        self._masks: list[Any] = [None] * envs.num_envs
 
     def reset(self) -> VecEnvObs:
         """Starts new episodes from the seeds that `seed` gave, by the options of `set_options`.
@@ -82,6 +86,7 @@ class SharedMemoryVecEnv(VecEnv):
             each = infos_of_each(infos, self.num_envs)
             for index in indices:
                 self.reset_infos[index] = each[index]
+        self._masks = [each.get("action_mask") for each in self.reset_infos]
         self._reset_seeds()
         return obs
 
@@ -101,6 +106,7 @@ class SharedMemoryVecEnv(VecEnv):
         final_infos = infos.pop("final_info", {})
         restarted = infos.pop("engine_restarted", None)
         each = infos_of_each(infos, self.num_envs)
+        self._masks = [of_one.get("action_mask") for of_one in each]
         if final_obs is not None:
             of_ended = infos_of_each(final_infos, self.num_envs)
             for index in np.flatnonzero(dones):
@@ -127,6 +133,8 @@ class SharedMemoryVecEnv(VecEnv):
 
     def get_attr(self, attr_name: str, indices: VecEnvIndices = None) -> list[Any]:
         """Returns an attribute of the chosen environments; in an engine, one of `SharedMemoryVectorEnv.get_attr`."""
+        if attr_name == _MASKS and self._masks[0] is not None:
+            return [partial(self._masks.__getitem__, index) for index in self._chosen(indices)]
         if self._in_python:
             return self._of_each(indices, self._envs.call_chosen, attr_name)
         try:
@@ -147,6 +155,8 @@ class SharedMemoryVecEnv(VecEnv):
         self, method_name: str, *method_args: Any, indices: VecEnvIndices = None, **method_kwargs: Any
     ) -> list[Any]:
         """Calls a method of the chosen environments; Unsupported: they are in an engine."""
+        if method_name == _MASKS and self._masks[0] is not None:
+            return [self._masks[index] for index in self._chosen(indices)]
         if self._in_python:
             return self._of_each(indices, self._envs.call_chosen, method_name, *method_args, **method_kwargs)
         raise Unsupported(

@@ -22,6 +22,9 @@ ABSL_FLAG(std::string, frame_envs, "",
 ABSL_FLAG(double, frame_hz, 60,
           "frames per second at most, 0 to 1000; 0: only those that the client "
           "asks for");
+ABSL_FLAG(std::string, frame_priority, "steps",
+          "steps: frames become rare while cores are scarce; complete: they "
+          "keep --frame_hz, whatever the steps lose");
 ABSL_FLAG(uint32_t, frame_slots, 8,
           "number of frames that the ring holds, 1 to 1024");
 ABSL_FLAG(std::string, frame_effects, "",
@@ -129,7 +132,12 @@ absl::StatusOr<std::optional<FrameOptions>> FramesFromFlags(uint32_t num_envs) {
                      "--frame_envs: expected --frames WIDTHxHEIGHT with it, "
                      "found none");
   }
+  const std::string priority = absl::GetFlag(FLAGS_frame_priority);
+  if (priority != "steps" && priority != "complete") {
+    return Refuse("--frame_priority", "steps or complete", priority);
+  }
   FrameOptions options = {.hz = absl::GetFlag(FLAGS_frame_hz),
+                          .complete = priority == "complete",
                           .slots = absl::GetFlag(FLAGS_frame_slots)};
   TANDEM_RETURN_IF_ERROR(ParseFrameSize("--frames", size, &options));
   TANDEM_RETURN_IF_ERROR(

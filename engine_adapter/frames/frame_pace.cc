@@ -17,7 +17,7 @@ constexpr int64_t kMaxRestNs = 1'000'000'000;
 void FramePace::Drew(int64_t begin_ns, int64_t end_ns, int64_t waited_ns) {
   due_ns_ = std::clamp(due_ns_ + period_ns_, begin_ns, begin_ns + period_ns_);
   const int64_t work_ns = end_ns - begin_ns - waited_ns;
-  if (waited_ns > work_ns / kContendedPart) {
+  if (!complete_ && waited_ns > work_ns / kContendedPart) {
     due_ns_ =
         std::max(due_ns_, end_ns + std::min(kRestParts * work_ns, kMaxRestNs));
   }

@@ -26,9 +26,10 @@ namespace tandem {
 // tick, milliseconds later.
 class FramePace {
  public:
-  // At most `hz` frames a second; 0: no rate.
-  explicit FramePace(double hz)
-      : period_ns_(hz > 0 ? static_cast<int64_t>(1e9 / hz) : 0) {}
+  // At most `hz` frames a second; 0: no rate. `complete`: also on scarce cores.
+  explicit FramePace(double hz, bool complete = false)
+      : period_ns_(hz > 0 ? static_cast<int64_t>(1e9 / hz) : 0),
+        complete_(complete) {}
 
   // The MonotonicNanos() from which the next frame may be rendered.
   int64_t due_ns() const { return due_ns_; }
@@ -42,6 +43,7 @@ class FramePace {
 
  private:
   const int64_t period_ns_;
+  const bool complete_;
   int64_t due_ns_ = 0;
 };
 

@@ -42,6 +42,15 @@ TEST(FramePace, PausesAfterAFrameThatWaitedForACore) {
   EXPECT_LT(pace.due_ns(), 1'187 * kMs);
 }
 
+TEST(FramePace, KeepsTheRateOnScarceCoresIfItIsComplete) {
+  FramePace pace(100, /*complete=*/true);
+  pace.Drew(1'000 * kMs, 1'020 * kMs, 10 * kMs);
+  pace.Drew(1'020 * kMs, 1'028 * kMs, 7 * kMs);
+  EXPECT_EQ(pace.due_ns(), 1'020 * kMs);
+  pace.Drew(1'028 * kMs, 1'036 * kMs, 7 * kMs);
+  EXPECT_EQ(pace.due_ns(), 1'030 * kMs);
+}
+
 TEST(FramePace, RestsASecondAtMost) {
   FramePace pace(60);
   pace.Drew(1'000 * kMs, 3'000 * kMs, 1'000 * kMs);

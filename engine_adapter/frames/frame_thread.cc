@@ -88,8 +88,8 @@ void FrameThread::Serve(uint64_t step, uint32_t request) {
 void FrameThread::Run() {
   // Users and tests find the thread by this name.
   NameThread("tandem-frames");
-  if (options_.hz > 0) GoToBackground();
-  FramePace pace(options_.hz);
+  if (options_.hz > 0 && !options_.complete) GoToBackground();
+  FramePace pace(options_.hz, options_.complete);
   const CoreWait line;
   int64_t next_probe_ns = 0;
   bool watched = false;

@@ -164,6 +164,10 @@ def test_help_names_every_flag_with_its_default() -> None:
         ((*_CHEETAH, "--frames=320"), "'320'"),
         ((*_CHEETAH, "--frames=8x8", "--frame_envs=0,1"), "found 1"),
         (
+            (*_CHEETAH, "--frames=8x8", "--frame_priority=mine"),
+            "--frame_priority: expected steps or complete, found 'mine'",
+        ),
+        (
             (*_CHEETAH, "--frames=8x8", "--frame_camera=mine"),
             "follow, gymnasium or one of the model's (track), found 'mine'",
         ),

@@ -1,6 +1,7 @@
 """Daemon, proxy and watcher are killed at random; the table has each event once, and the watcher receives each once.
 
 `--test_env=SEEDS=200 --test_env=STEPS=100000` runs 200 seeds with 100000 steps each; tools/test runs a few.
+`--test_env=JOBS=60 --test_env=SECONDS=600 --test_filter=attempt` kills during a sweep of 60 jobs for ten minutes.
 """
 
 import contextlib
@@ -23,7 +24,8 @@ from tandem.testing.engines import watchdog  # noqa: F401, a fixture
 
 _SEEDS = int(os.environ.get("SEEDS", "3"))
 _STEPS = int(os.environ.get("STEPS", "30000"))
-_SECONDS = 3.0
+_JOBS = int(os.environ.get("JOBS", "3"))
+_SECONDS = float(os.environ.get("SECONDS", "3"))
 _FOLDER = Path(__file__).parent
 
 
@@ -116,11 +118,11 @@ def test_each_attempt_is_started_once_despite_kills(seed: int) -> None:
     with running_lane("--no_queue=false", "--cpus=1", "--kill_grace=500ms") as lane:
         config = lane.program(_ATTEMPT)
         config["metadata"] = {"tandem": {"restart": {"max": 1000, "on": ["killed", "machine"]}}}
-        jobs = [lane.submit(config) for _ in range(3)]
+        jobs = [lane.submit(config) for _ in range(_JOBS)]
         kills = {"daemon": 0, "proxy": 0, "worker": 0}
         end = time.monotonic() + _SECONDS
         while time.monotonic() < end:
-            time.sleep(chance.uniform(0.0, 0.4))
+            time.sleep(chance.uniform(0.0, 0.4 * _SECONDS / _JOBS))
             victim = chance.choice(["daemon", "proxy", "worker", "worker"])
             if victim == "daemon":
                 lane.kill()

@@ -1,18 +1,23 @@
 """Trainings of Stable-Baselines3 as jobs of the daemon, on a busy machine."""
 
+import itertools
 import shutil
 import subprocess
 import sys
+import time
 from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import pytest
 import torch
 from courier import Courier
 from stable_baselines3 import PPO
 from stable_baselines3.common.evaluation import evaluate_policy
 from stable_baselines3.common.monitor import Monitor
 from stable_baselines3.common.vec_env import VecMonitor
+from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 import tandem
 from tandem.telemetry import Run, RunStatus, TrainerClient
@@ -20,11 +25,14 @@ from tandem.testing.daemons import running_daemon, wait_until
 from tandem.testing.engines import busy_processes
 
 _DAEMON = Path(tandem.__path__[0], "_programs", "tandem-daemon")
+_GRID = ("lr=1e-3,3e-4", "seed=0..2")
 _JOBS = 6
 _DEADLINE_SECS = 1200.0
 
 
 _TRAINING = """
+import sys
+
 import tandem
 from courier import Courier
 from stable_baselines3 import PPO
@@ -33,31 +41,66 @@ from stable_baselines3.common.vec_env import VecMonitor
 
 envs = VecMonitor(tandem.make_vec(Courier, 4, num_workers=4).as_sb3())
 others = VecMonitor(tandem.make_vec(Courier, 2, num_workers=2).as_sb3())
-evaluation = EvalCallback(others, n_eval_episodes=2, eval_freq=32)
-PPO("MultiInputPolicy", envs, n_steps=32, batch_size=64, n_epochs=1, device="cpu").learn(256, callback=evaluation)
+callbacks = [EvalCallback(others, n_eval_episodes=2, eval_freq=32), tandem.telemetry.sb3.Callback()]
+options = {"learning_rate": float(sys.argv[1]), "seed": int(sys.argv[2]), "batch_size": 64, "n_epochs": 1}
+PPO("MultiInputPolicy", envs, n_steps=32, device="cpu", **options).learn(256, callback=callbacks)
 """
 
 
-def test_six_jobs_two_at_a_time_beside_busy_processes(tmp_path: Path) -> None:
-    """Each trains and evaluates with the default time-outs, and succeeds."""
+def test_a_sweep_of_six_two_at_a_time_beside_busy_processes(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """Each trains and evaluates with the default time-outs, and succeeds; TensorBoard reads the numbers of the best.
+
+    Prints the time of the sweep, and that of the same six one after another.
+    """
     shutil.copy(Path(__file__).with_name("courier.py"), tmp_path)
     file = tmp_path / "train.py"
     file.write_text(_TRAINING)
     with (
-        running_daemon(tmp_path / "runs", "--gpu_slots=2", program=_DAEMON) as daemon,
+        running_daemon(tmp_path / "runs", "--no_queue=false", "--cpus=2", program=_DAEMON) as daemon,
         TrainerClient(daemon.address) as client,
         busy_processes(2),
     ):
-        submit = [sys.executable, "-m", "tandemctl", f"--daemon={daemon.address}", "submit", "--gpus=1", "--"]
-        for _ in range(_JOBS):
-            subprocess.run([*submit, sys.executable, str(file)], check=True)
+        tandemctl = [sys.executable, "-m", "tandemctl", f"--daemon={daemon.address}"]
+        begin = time.monotonic()
+        grid = [f"--grid={values}" for values in _GRID]
+        subprocess.run([*tandemctl, "submit", *grid, "--", sys.executable, str(file), "{lr}", "{seed}"], check=True)
         ended = wait_until(lambda: _ended(client), f"{_JOBS} jobs that have ended", _DEADLINE_SECS)
-    assert [run.status for run in ended] == [RunStatus.TERM] * _JOBS, [run.failure_reason for run in ended]
+        sweep_secs = time.monotonic() - begin
+        assert [run.status for run in ended] == [RunStatus.TERM] * _JOBS, [run.failure_reason for run in ended]
+        assert _most_at_once(client) <= 2
+
+        best = subprocess.run([*tandemctl, "best"], check=True, capture_output=True, text=True).stdout
+        means = {each.run.run_id: each.mean_return for each in client.describe().runs}
+        run_id = max(means, key=lambda each: means[each])
+        assert best.strip() == run_id
+        subprocess.run([*tandemctl, "export", run_id, "--format=tensorboard", f"--out={tmp_path}/board"], check=True)
+        board = EventAccumulator(f"{tmp_path}/board", size_guidance={"scalars": 0}).Reload()
+        printed = [
+            (scalars.step, name, np.float32(value))
+            for scalars in client.scalars(run_id, follow=False)
+            for name, value in zip(scalars.names, scalars.values, strict=True)
+        ]
+        assert {name for _, name, _ in printed} > {"train/loss", "time/fps"}
+        read = [(event.step, name, np.float32(event.value)) for name in board.Tags()["scalars"] for event in board.Scalars(name)]
+        assert sorted(each for each in read if not each[1].startswith("episode/")) == sorted(printed)
+
+        begin = time.monotonic()
+        for lr, seed in itertools.product(("1e-3", "3e-4"), range(3)):
+            subprocess.run([sys.executable, str(file), lr, str(seed)], check=True, cwd=tmp_path)
+    with capfd.disabled():
+        print(f"six jobs, two at a time: {sweep_secs:.0f} s; one after another: {time.monotonic() - begin:.0f} s")
 
 
 def _ended(client: TrainerClient) -> list[Run]:
     runs = client.runs()
     return runs if len(runs) == _JOBS and all(run.status.final for run in runs) else []
+
+
+def _most_at_once(client: TrainerClient) -> int:
+    """Returns the greatest number of attempts that lasted at the same time."""
+    attempts = [attempt for run in client.describe().runs for attempt in run.attempts]
+    starts = [attempt.started for attempt in attempts]
+    return max(sum(each.started <= start < each.ended for each in attempts) for start in starts)
 
 
 def _in_workers(envs: Any) -> list[list[str]]:

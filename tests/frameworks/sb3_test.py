@@ -5,10 +5,12 @@ from typing import Any
 import gymnasium
 import numpy as np
 import pytest
+from sb3_contrib import MaskablePPO
+from sb3_contrib.common.maskable.utils import get_action_masks
 from stable_baselines3 import PPO
 from stable_baselines3.common.env_checker import check_env
 from stable_baselines3.common.env_util import make_vec_env
-from stable_baselines3.common.vec_env import SubprocVecEnv
+from stable_baselines3.common.vec_env import SubprocVecEnv, VecMonitor
 
 import tandem
 import tandem.sb3
@@ -66,4 +68,40 @@ def test_other_autoreset_modes_are_refused_with_advice() -> None:
     envs = tandem.make_vec("CartPole-v1", 2)
     with pytest.raises(tandem.InvalidArgument, match=r"expected SAME_STEP.*envs\.as_sb3\(\)"):
         tandem.sb3.SharedMemoryVecEnv(envs)
+    envs.close()
+
+
+class _Masked(gymnasium.Env[Any, Any]):
+    """Ends an episode with reward -1 at an action that its mask forbids."""
+
+    observation_space = gymnasium.spaces.Box(0, 1, (3,), np.float32)
+    action_space = gymnasium.spaces.Discrete(3)
+
+    def _observed(self) -> tuple[Any, dict[str, Any]]:
+        self.forbidden = int(self.np_random.integers(3))
+        return self.np_random.random(3, np.float32), {"action_mask": np.arange(3) != self.forbidden}
+
+    def reset(self, *, seed: int | None = None, options: Any = None) -> tuple[Any, dict[str, Any]]:
+        super().reset(seed=seed)
+        self.steps = 0
+        return self._observed()
+
+    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+        self.steps += 1
+        wrong = action == self.forbidden
+        obs, infos = self._observed()
+        return obs, -1.0 if wrong else 1.0, bool(wrong), self.steps == 20, infos
+
+
+def test_maskable_ppo_takes_masks_from_infos() -> None:
+    """No episode ends at a forbidden action, during training and with the trained policy."""
+    envs = VecMonitor(tandem.make_vec(_Masked, 4, num_workers=2).as_sb3())
+    agent = MaskablePPO("MlpPolicy", envs, n_steps=64, batch_size=64, device="cpu").learn(1_024)
+    assert {episode["l"] for episode in agent.ep_info_buffer} == {20}
+    obs = envs.reset()
+    for _ in range(50):
+        actions, _ = agent.predict(obs, action_masks=get_action_masks(envs))
+        obs, rewards, *_ = envs.step(actions)
+        assert rewards.tolist() == [1.0] * 4
+    assert envs.env_method("action_masks", indices=[3, 0])[0].sum() == 2
     envs.close()

@@ -17,6 +17,7 @@ from tandem.errors import InvalidArgument
 Size = tuple[int, int] | str
 Effect = Literal["shadows", "reflections", "multisampling"]
 Effects = Sequence[Effect] | Literal["all"]
+Priority = Literal["steps", "complete"]
 
 _Drawing = TypeVar("_Drawing", "FrameOptions", "ImageOptions")
 
@@ -81,6 +82,11 @@ def _effects(argument: str, effects: object) -> tuple[str, ...] | str:
     for effect in effects:
         one_of(argument, effect, known)
     return tuple(effects)
+
+
+def _priority(argument: str, priority: object) -> object:
+    one_of(argument, priority, get_args(Priority))
+    return priority
 
 
 def _cameras(argument: str, camera: object) -> object:
@@ -153,13 +159,15 @@ class FrameOptions(_Group):
 
     >>> import tandem
     >>> tandem.FrameOptions("320x240", envs=[0, 3], hz=30)
-    FrameOptions(size=(320, 240), envs=(0, 3), hz=30.0, slots=8, effects=(), camera='follow')
+    FrameOptions(size=(320, 240), envs=(0, 3), hz=30.0, priority='steps', slots=8, effects=(), camera='follow')
 
     Attributes:
       size: (width, height) of one environment's image in pixels, or a text such as "320x240".
       envs: Indices of the environments that are drawn, or "all"; None: those of the variables MOSAIC_FASTLANE_*, by
         default the first four.
       hz: Frames per second at most; 0: only the frames that a client requests.
+      priority: "steps": frames become rare while cores are scarce. "complete": they keep `hz`, whatever the steps
+        lose.
       slots: Number of frames that the region holds.
       effects: C++: some of "shadows", "reflections" and "multisampling", or "all". docs/frames.md lists their cost.
       camera: C++: "follow" follows a robot that moves away; "gymnasium" is the camera of Gymnasium's `render`; other
@@ -170,6 +178,7 @@ class FrameOptions(_Group):
     _: KW_ONLY
     envs: Sequence[int] | Literal["all"] | None = _checked(None, _envs)
     hz: float = _checked(60.0, partial(rate, most=MAX_FRAME_HZ))
+    priority: Priority = _checked("steps", _priority)
     slots: int = _checked(8, partial(integer, least=1, last=MAX_RENDER_SLOTS))
     effects: Effects = _checked((), _effects)
     camera: str = _checked("follow", text)

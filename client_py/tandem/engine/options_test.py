@@ -65,6 +65,10 @@ def test_a_group_is_frozen(group: Any) -> None:
         (lambda: _FRAMES((8, 8), envs=[]), r"FrameOptions.envs: expected indices .* found \[\]"),
         (lambda: _FRAMES((8, 8), envs="first"), "FrameOptions.envs: expected indices .* found 'first'"),  # type: ignore[arg-type]
         (lambda: _FRAMES((8, 8), envs=[0, -1]), r"FrameOptions.envs\[1\]: expected an integer in 0 .. .* found -1"),
+        (
+            lambda: _FRAMES((8, 8), priority="all"),  # type: ignore[arg-type]
+            "FrameOptions.priority: expected one of 'steps', 'complete', found 'all'",
+        ),
         (lambda: _FRAMES((8, 8), hz=-1), "FrameOptions.hz: expected a rate of 0 to 1000 Hz, found -1"),
         (lambda: _FRAMES((8, 8), hz=math.nan), "FrameOptions.hz: expected a rate of 0 to 1000 Hz, found nan"),
         (lambda: _FRAMES((8, 8), hz=2000), "FrameOptions.hz: expected a rate of 0 to 1000 Hz, found 2000"),

@@ -101,7 +101,7 @@ def _frame_plan(frames: FrameOptions, num_envs: int, num_workers: int) -> FrameP
     indices = tuple(integer(f"FrameOptions.envs[{at}]", env, 0, num_envs - 1) for at, env in enumerate(envs))
     integer("FrameOptions.envs: number", len(indices), 1, MAX_IMAGES)
     width, height = size_of("FrameOptions.size", frames.size)
-    plan = FramePlan(width, height, indices, frames.hz, frames.slots, num_workers)
+    plan = FramePlan(width, height, indices, frames.hz, frames.priority == "complete", frames.slots, num_workers)
     rows, columns = plan.grid
     frame_width, frame_height = columns * width, rows * height
     if max(frame_width, frame_height) > MAX_FRAME_SIDE:

@@ -102,14 +102,17 @@ def serve(
         )
 
 
-def _frames(given: FrameOptions | Size | None, num_envs: int) -> tuple[int, int, float, list[int]] | None:
-    """Returns width, height, rate and environments; None: there are no frames."""
+def _frames(given: FrameOptions | Size | None, num_envs: int) -> tuple[int, int, float, bool, list[int]] | None:
+    """Returns width, height, rate, whether it is kept, and environments; None: there are no frames."""
     if given is None:
         return None
     options = group_of("frames", given, FrameOptions)
     envs = shown_envs(options, num_envs)
     width, height = size_of("frames", options.size)
-    return None if envs is None else (width, height, options.hz, list(range(num_envs) if envs == "all" else envs))
+    if envs is None:
+        return None
+    shown = list(range(num_envs) if envs == "all" else envs)
+    return width, height, options.hz, options.priority == "complete", shown
 
 
 def _services(services: object) -> str:

@@ -59,13 +59,15 @@ _WORKER = np.dtype(
 class FramePlan(NamedTuple):
     """What is drawn, and how often: pixels of one environment's image, `envs` in the order of their tiles.
 
-    `hz` is the most frames a second, 0: only those that the client requests; `slots` is of the region's ring.
+    `hz` is the most frames a second, 0: only those that the client requests. `complete`: drawing may take any part of
+    the workers' time. `slots` is of the region's ring.
     """
 
     width: int
     height: int
     envs: tuple[int, ...]
     hz: float
+    complete: bool
     slots: int
     num_workers: int
 
@@ -230,7 +232,7 @@ class FramePace:
             self._region.answer_frame()
         if self._plan.hz > 0:
             cost = float(self._buffer.workers["seconds"].max()) + _ORDER_SECS
-            self.due = now + max(1 / self._plan.hz - cost, cost * (1 / _SHARE - 1))
+            self.due = now + max(1 / self._plan.hz - cost, 0 if self._plan.complete else cost * (1 / _SHARE - 1))
 
     def _publish(self, now: float) -> None:
         tiles, workers = self._buffer.tiles, self._buffer.workers

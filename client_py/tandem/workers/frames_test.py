@@ -73,7 +73,7 @@ def test_other_arrays_are_refused() -> None:
 @pytest.mark.parametrize("count", [1, 2, 3, 5, 16, 17])
 def test_the_grid_is_that_of_tiled_frames(count: int) -> None:
     """So the region's frame has the size of what is published."""
-    plan = FramePlan(5, 4, tuple(range(count)), 60.0, 8, 1)
+    plan = FramePlan(5, 4, tuple(range(count)), 60.0, False, 8, 1)
     tiled = tile_frames([np.zeros((4, 5, 3), np.uint8)] * count)
     options = plan.region_options()
     assert tiled.shape == (options["frame_height"], options["frame_width"], 3)
@@ -82,7 +82,7 @@ def test_the_grid_is_that_of_tiled_frames(count: int) -> None:
 
 def test_rolling_means_are_of_the_last_hundred_episodes_of_all_workers(tmp_path: Any) -> None:
     """By the time at which they ended; before the first, there is none."""
-    plan = FramePlan(1, 1, (0,), 60.0, 8, 3)
+    plan = FramePlan(1, 1, (0,), 60.0, False, 8, 3)
     path = tmp_path / "buffer"
     path.write_bytes(bytes(FrameBuffer.bytes_of(plan)))
     with path.open("r+b") as file:
