@@ -373,6 +373,7 @@ absl::Status RunDaemon() {
   TANDEM_ASSIGN_OR_RETURN(const std::unique_ptr<RunSupervisor> runs,
                           RunSupervisor::Start(run_options, store.get(), &hub));
   FrameRelay frames(runs.get());
+  FileRelay files(data_dir, runs.get());
   // At each return: the thread of each of the three calls the other two, so all
   // threads end before any of the three is destroyed.
   const auto end_threads = absl::MakeCleanup([&] {
@@ -395,7 +396,7 @@ absl::Status RunDaemon() {
   const auto trainer =
       MakeTrainerService(runs.get(), &hub, store.get(), health);
   const auto slow_lane =
-      MakeSlowLaneService(runs.get(), &hub, store.get(), &frames);
+      MakeSlowLaneService(runs.get(), &hub, store.get(), &frames, &files);
   const std::string addresses =
       absl::StrCat(tcp, entrance.has_tls() ? " (TLS)" : "",
                    tcp.empty() ? "" : " and ", socket);

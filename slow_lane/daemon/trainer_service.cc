@@ -217,8 +217,8 @@ class TrainerService final : public trainer::TrainerService::CallbackService {
 class SlowLaneService final : public v1::SlowLane::CallbackService {
  public:
   SlowLaneService(RunSupervisor* runs, WatchHub* hub, EventStore* store,
-                  FrameRelay* frames)
-      : runs_(runs), hub_(hub), store_(store), frames_(frames) {}
+                  FrameRelay* frames, FileRelay* files)
+      : runs_(runs), hub_(hub), store_(store), frames_(frames), files_(files) {}
 
   grpc::ServerBidiReactor<v1::FromProxy, v1::ToProxy>* Link(
       CallbackServerContext* /*context*/) override {
@@ -304,11 +304,20 @@ class SlowLaneService final : public v1::SlowLane::CallbackService {
     return call;
   }
 
+  ServerUnaryReactor* RelayFile(CallbackServerContext* context,
+                                const v1::RelayFileRequest* request,
+                                v1::RelayFileResponse* response) override {
+    ServerUnaryReactor* const call = context->DefaultReactor();
+    files_->Take(request, FinishCall(call, response));
+    return call;
+  }
+
  private:
   RunSupervisor* const runs_;
   WatchHub* const hub_;
   EventStore* const store_;
   FrameRelay* const frames_;
+  FileRelay* const files_;
 };
 
 }  // namespace
@@ -322,8 +331,9 @@ std::unique_ptr<grpc::Service> MakeTrainerService(
 std::unique_ptr<grpc::Service> MakeSlowLaneService(RunSupervisor* runs,
                                                    WatchHub* hub,
                                                    EventStore* store,
-                                                   FrameRelay* frames) {
-  return std::make_unique<SlowLaneService>(runs, hub, store, frames);
+                                                   FrameRelay* frames,
+                                                   FileRelay* files) {
+  return std::make_unique<SlowLaneService>(runs, hub, store, frames, files);
 }
 
 }  // namespace tandem::slow_lane

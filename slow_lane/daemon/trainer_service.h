@@ -15,6 +15,7 @@
 #include <memory>
 
 #include "schema/protos/trainer.pb.h"
+#include "slow_lane/daemon/file_relay.h"
 #include "slow_lane/daemon/frame_relay.h"
 #include "slow_lane/daemon/run_supervisor.h"
 #include "slow_lane/daemon/watch_hub.h"
@@ -32,7 +33,8 @@ std::unique_ptr<grpc::Service> MakeTrainerService(
 std::unique_ptr<grpc::Service> MakeSlowLaneService(RunSupervisor* runs,
                                                    WatchHub* hub,
                                                    EventStore* store,
-                                                   FrameRelay* frames);
+                                                   FrameRelay* frames,
+                                                   FileRelay* files);
 
 }  // namespace tandem::slow_lane
 

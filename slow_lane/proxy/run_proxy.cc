@@ -29,6 +29,7 @@
 #include "program/grpc/mutual_tls.h"
 #include "slow_lane/proxy/daemon_link.h"
 #include "slow_lane/proxy/event_collector.h"
+#include "slow_lane/proxy/file_sender.h"
 #include "slow_lane/proxy/frame_sender.h"
 #include "slow_lane/proxy/output_pace.h"
 #include "slow_lane/proxy/remote_run.h"
@@ -66,16 +67,18 @@ void Log(absl::string_view line) {
 // The proxy of one run; one thread.
 class Proxy {
  public:
-  // `stop`: a signalfd, or -1. `frames`: nullptr if viewers are here.
+  // `stop`: a signalfd, or -1. `frames`, `files`: nullptr if viewers are here.
   Proxy(const ProxyOptions& options, RunFolder folder, LaunchPlan plan,
-        RunConfig config, DaemonLink* link, int stop, FrameSender* frames)
+        RunConfig config, DaemonLink* link, int stop, FrameSender* frames,
+        FileSender* files)
       : options_(options),
         folder_(std::move(folder)),
         plan_(std::move(plan)),
         config_(std::move(config)),
         link_(*link),
         stop_(stop),
-        frames_(frames) {}
+        frames_(frames),
+        files_(files) {}
 
   absl::Status Run() {
     absl::Status served = Serve();
@@ -302,13 +305,21 @@ class Proxy {
       next_beat_ns_ = now_ns + absl::ToInt64Nanoseconds(options_.heartbeat);
       message.set_beat(true);
       link_.Send(message);
-    } else if (delivered_all_ && unacknowledged_.empty() && !sent_end_) {
+    } else if (delivered_all_ && unacknowledged_.empty() && !sent_end_ &&
+               FilesAreSent()) {
       v1::WorkerEnded* const ended = message.mutable_worker_ended();
       *ended = ToProto(*exit_);
       if (!tail_problem_.empty()) ended->set_unknown(tail_problem_);
       ended->set_last_stderr(folder_.LastOfStderr());
       sent_end_ = link_.Send(message);
     }
+  }
+
+  // Of a worker that has ended.
+  bool FilesAreSent() {
+    if (files_ == nullptr) return true;
+    files_->Finish();
+    return files_->finished();
   }
 
   // Ends the run's processes. Blocks for the grace.
@@ -423,6 +434,7 @@ class Proxy {
   DaemonLink& link_;
   const int stop_;
   FrameSender* const frames_;
+  FileSender* const files_;
 
   // The state of the current link.
   std::optional<v1::Position> welcome_;  // where to read on
@@ -466,8 +478,9 @@ absl::Status RunRemoteProxy(const ProxyOptions& options) {
   if (!config.fast_lane.empty()) {
     frames.emplace(link, options.run_id, plan.token);
   }
+  FileSender files(link, folder, options.run_id, plan.token);
   return Proxy(options, folder, std::move(plan), std::move(config), &link,
-               stop.get(), frames.has_value() ? &*frames : nullptr)
+               stop.get(), frames.has_value() ? &*frames : nullptr, &files)
       .Run();
 }
 
@@ -489,7 +502,7 @@ absl::Status RunProxy(const ProxyOptions& options) {
   DaemonLink link(absl::StrCat("unix:", kSocketFile),
                   grpc::InsecureChannelCredentials());
   return Proxy(options, folder, std::move(plan), std::move(config), &link, -1,
-               nullptr)
+               nullptr, nullptr)
       .Run();
 }
 

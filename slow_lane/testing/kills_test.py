@@ -5,6 +5,7 @@
 """
 
 import contextlib
+import faulthandler
 import os
 import random
 import shutil
@@ -20,7 +21,7 @@ from slow_lane.testing.daemon_fixture import TERM, running_lane
 from slow_lane.testing.printed_lines import check_table
 from tandem.telemetry import TrainerClient
 from tandem.testing.daemons import Daemon, await_worker, is_alive, proxies_of, run_config, wait_until
-from tandem.testing.engines import watchdog  # noqa: F401, a fixture
+from tandem.testing.engines import WATCHDOG_SECS, watchdog  # noqa: F401, one is a fixture
 
 _SEEDS = int(os.environ.get("SEEDS", "3"))
 _STEPS = int(os.environ.get("STEPS", "30000"))
@@ -114,6 +115,7 @@ while time.monotonic() < end: steps(0, 9)
 @pytest.mark.parametrize("seed", range((_SEEDS + 2) // 3))
 def test_each_attempt_is_started_once_despite_kills(seed: int) -> None:
     """Of jobs that wait for one core: all end, in their order, and the table has each attempt's events once."""
+    faulthandler.dump_traceback_later(WATCHDOG_SECS + _SECONDS, exit=True)
     chance = random.Random(seed)
     with running_lane("--no_queue=false", "--cpus=1", "--kill_grace=500ms") as lane:
         config = lane.program(_ATTEMPT)

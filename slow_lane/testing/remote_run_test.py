@@ -1,15 +1,20 @@
 """A run whose worker is on another machine: its proxy reads the output there, and sends the events by the network."""
 
 import contextlib
+import json
 import os
 import random
 import signal
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
+import grpc
 import pytest
 
+from schema.protos import slow_lane_pb2 as slow_lane
+from schema.protos import slow_lane_pb2_grpc as slow_lane_grpc
 from slow_lane.testing.printed_lines import check_table
 from slow_lane.testing.remote_runs import Remote
 from tandem.telemetry import RunStatus, WrongState
@@ -46,6 +51,70 @@ def test_killed_proxies_lose_no_event(remote: Remote) -> None:
     assert run.status == RunStatus.TERM, run
     printed = check_table(remote.daemon.data_dir, run_id, remote.folder_of(run_id) / "stdout.jsonl")
     assert len(printed.steps) == steps and killed > 0
+
+
+_WRITES_FILES = """
+import os, sys, time
+from tandem.telemetry import EvalSummaryWriter
+folder = os.environ["TANDEM_RUN_DIR"]
+summary = EvalSummaryWriter()
+for batch in range(3):
+    summary.add_batch([float(batch)])
+    print(batch, file=sys.stderr, flush=True)
+    time.sleep(0.7)
+with open(os.path.join(folder, "film.mp4"), "wb") as film:
+    film.write(bytes(range(256)) * 10_000)
+with open(os.path.join(folder, "notes.txt"), "w") as notes:
+    notes.write("stays here")
+"""
+
+
+def test_summaries_logs_and_films_come_to_the_daemon(remote: Remote) -> None:
+    """While the run goes on, and whole when it has ended; a proxy that is killed meanwhile changes nothing."""
+    run_id = remote.submit("-c", _WRITES_FILES)
+    node = remote.start_node(run_id)
+    here, there = remote.daemon.data_dir / "runs" / run_id, remote.folder_of(run_id)
+    wait_until((here / "eval_summary.json").exists, "a summary")
+    for pid in remote.proxies(run_id):
+        os.kill(pid, signal.SIGKILL)
+    assert node.wait(DEADLINE_SECS) == 0
+    assert remote.await_end(run_id).status == RunStatus.TERM
+    for name in ("eval_summary.json", "stderr.log", "film.mp4"):
+        assert (here / name).read_bytes() == (there / name).read_bytes(), name
+    assert (here / "stderr.log").read_text("ascii") == "0\n1\n2\n"
+    assert not (here / "notes.txt").exists() and not list(here.glob(".sender*"))
+
+
+def test_only_parts_of_known_files_are_written(remote: Remote) -> None:
+    """By the run's token, below no other folder, without a gap, and not into the sender's own folder."""
+    run_id = remote.submit("-c", "import time; time.sleep(600)")
+    here = remote.daemon.data_dir / "runs" / run_id
+    token = json.loads((here / "launch.json").read_text("utf-8"))["token"]
+    plan = (here / "launch.json").read_bytes()
+    with grpc.insecure_channel(f"unix:{remote.daemon.data_dir}/daemon.sock") as channel:
+        relay = slow_lane_grpc.SlowLaneStub(channel).RelayFile
+
+        def send(name: str, *, offset: int = 0, data: bytes = b"part", **fields: str) -> Any:
+            values = {"run_id": run_id, "token": token, "marker": "other", **fields}
+            return relay(slow_lane.RelayFileRequest(name=name, offset=offset, data=data, **values))
+
+        assert send("film.mp4").wanted and send("film.mp4", offset=4).wanted
+        assert (here / "film.mp4").read_bytes() == b"partpart"
+        assert not send("film.mp4", marker="config.json").wanted
+        for fields, code in (
+            ({"name": "launch.json"}, "INVALID_ARGUMENT"),
+            ({"name": "../film.mp4"}, "INVALID_ARGUMENT"),
+            ({"name": "stdout.jsonl"}, "INVALID_ARGUMENT"),
+            ({"name": "film.mp4", "data": bytes(1 << 20) + b"1"}, "INVALID_ARGUMENT"),
+            ({"name": "film.mp4", "offset": 1 << 63}, "INVALID_ARGUMENT"),
+            ({"name": "film.mp4", "offset": 9}, "OUT_OF_RANGE"),
+            ({"name": "film.mp4", "token": "another"}, "UNAUTHENTICATED"),
+            ({"name": "film.mp4", "run_id": "another"}, "NOT_FOUND"),
+        ):
+            with pytest.raises(grpc.RpcError) as refused:
+                send(**fields)  # type: ignore[arg-type]
+            assert refused.value.code().name == code, fields
+    assert (here / "film.mp4").read_bytes() == b"partpart" and (here / "launch.json").read_bytes() == plan
 
 
 def test_the_worker_has_the_configuration_and_the_nodes_environment(remote: Remote) -> None:

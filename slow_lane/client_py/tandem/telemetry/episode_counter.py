@@ -29,14 +29,22 @@ class EpisodeCounter:
         self.numbers = np.arange(num_envs)
         self._begun = num_envs
         self.ended = 0
+        self._steps = self._errors = 0
 
     def count(self, rewards: Any, stepped: _Mask | slice = slice(None)) -> None:
         """Adds a step's rewards, float[num_envs], of the environments that it stepped."""
         self._returns[stepped] += np.asarray(rewards)[stepped]
         self.lengths[stepped] += 1
+        self._steps += self.lengths[stepped].size
 
     def end(self, ended: _Mask, terminations: Any, truncations: Any, errors: Mapping[int, str]) -> None:
-        """Prints an event for each ended episode; `errors` are texts of exceptions, by environment."""
+        """Prints an event for each ended episode; `errors` are texts of exceptions, by environment.
+
+        Their number in all episodes is the scalar "env_errors", whose step counts those of all environments.
+        """
+        if errors:
+            self._errors += len(errors)
+            self._events.scalars(self._steps, {"env_errors": self._errors})
         for index in np.flatnonzero(ended).tolist():
             metadata: dict[str, object] = {"env": index}
             if index in errors:

@@ -191,3 +191,31 @@ def test_other_environments_are_refused() -> None:
     with pytest.raises(tandem.InvalidArgument, match="sometimes"):
         RecordEpisodes(envs)
     envs.close()
+
+
+class _Fails(gymnasium.Env[Any, Any]):
+    observation_space = action_space = gymnasium.spaces.Discrete(2)
+
+    def reset(self, *, seed: int | None = None, options: Any = None) -> tuple[int, dict[str, Any]]:
+        self.steps = 0
+        return 0, {}
+
+    def step(self, action: Any) -> tuple[int, float, bool, bool, dict[str, Any]]:
+        self.steps += 1
+        if self.steps == 3:
+            raise ArithmeticError("diverged")
+        return 0, 1.0, False, False, {}
+
+
+@_MODES
+def test_errors_of_environments_are_counted(mode: AutoresetMode) -> None:
+    """The scalar has their number; the events of their episodes have the texts."""
+    engine = tandem.WorkerOptions(on_error="truncate")
+    envs, out = _wrap(tandem.make_vec(_Fails, 2, num_workers=1, autoreset_mode=mode, engine=engine))
+    envs.reset()
+    for _ in range(3):
+        envs.step(np.zeros(2, np.int64))
+    scalars, *episodes = _events(out)
+    assert scalars["scalars"] == {"env_errors": 2} and scalars["step"] == 6
+    assert [each["metadata"]["error"] for each in episodes] == ["ArithmeticError: diverged"] * 2
+    envs.close()

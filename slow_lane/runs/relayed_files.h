@@ -1,0 +1,28 @@
+// The files of a run's folder that go from the worker's machine to the
+// daemon's.
+//
+//   if (IsRelayedFile("eval_summary.json")) Send(...);
+
+#ifndef TANDEM_SLOW_LANE_RUNS_RELAYED_FILES_H_
+#define TANDEM_SLOW_LANE_RUNS_RELAYED_FILES_H_
+
+#include <cstddef>
+#include <cstdint>
+
+#include "absl/strings/string_view.h"
+
+namespace tandem::slow_lane {
+
+// Bytes of one file; of a larger one the rest stays where it is.
+inline constexpr uint64_t kMaxRelayedFile = uint64_t{256} << 20;
+// Bytes of one call.
+inline constexpr size_t kMaxRelayedPart = size_t{1} << 20;
+
+// Whether it is the plain name of a summary, a log or a film: not a record of
+// the daemon or a proxy, and not the worker's standard output, whose events the
+// daemon gets.
+bool IsRelayedFile(absl::string_view name);
+
+}  // namespace tandem::slow_lane
+
+#endif  // TANDEM_SLOW_LANE_RUNS_RELAYED_FILES_H_
