@@ -91,6 +91,7 @@ def test_goes_on_after_the_daemon_was_killed(page: Page, daemon: Daemon) -> None
     script = "while :; do echo $EVENT; echo $EPISODE; sleep 0.02; done"
     environment = {**_RUN["environment"], "EPISODE": episode}
     _open_job(page, json.dumps({**_RUN, "environment": environment, "arguments": ["-c", script]}))
+
     def received() -> int:
         found = re.search(r"([\d,]+) steps", page.text(".job"))
         return int(found[1].replace(",", "")) if found else 0

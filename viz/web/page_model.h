@@ -109,12 +109,14 @@ class PageModel {
   std::shared_ptr<const DaemonTexts> DaemonReport(int64_t now_ns,
                                                   int64_t not_before_ns);
 
-  // Requests curves of a run's last attempt, as a JSON object: those at the places `which`, in at most
-  // `points` buckets; `names`: also the names of all, and its own numbers.
+  // Requests curves of a run's last attempt, as a JSON object: those at the
+  // places `which`, in at most `points` buckets; `names`: also the names of
+  // all, and its own numbers.
   std::shared_ptr<Pending> Curves(const std::string& run_id,
                                   std::vector<uint32_t> which, size_t points,
                                   bool names);
-  // Requests a part of a log. `which`: a word of LogKindOf; `end`: as ReadLogTail's.
+  // Requests a part of a log. `which`: a word of LogKindOf; `end`: as
+  // ReadLogTail's.
   std::shared_ptr<Pending> Log(const std::string& run_id,
                                const std::string& which,
                                std::optional<uint64_t> end);
