@@ -6,7 +6,7 @@
 // suite's own end.
 //
 //   const RuleWatchdog watchdog;
-//   ServerProcess server({"engine_adapter/reference/server", "--name=x"});
+//   ServerProcess server({"conformance/reference/server", "--name=x"});
 //   server.Signal(SIGTERM);
 //   EXPECT_EQ(server.ExitCode(), 0);
 

@@ -69,16 +69,6 @@ struct DaemonRuns {
   std::vector<DaemonRun> runs;  // in the order of their submission
 };
 
-// A stored step or episode.
-struct DaemonRow {
-  uint64_t number = 0;  // in its stream of the run, from 1, without gaps
-  uint64_t episode = 0;
-  uint64_t step = 0;     // of an episode: its number of steps
-  double value = 0;      // a step's reward, an episode's return
-  bool ended = false;    // terminated or truncated
-  double time_secs = 0;  // since 1970
-};
-
 // Each call blocks, at most kTimeoutSecs, Cancel at most kCancelSecs. Errors
 // have the daemon's code and text; kUnavailable: nothing listens at the target.
 class DaemonClient {
@@ -95,14 +85,6 @@ class DaemonClient {
 
   absl::StatusOr<DaemonRuns> ListRuns() const;
 
-  enum class Table { kSteps, kEpisodes };
-  static constexpr uint32_t kMostRows = 500;
-  // Returns the rows from the number `first` on, at most `count`, which is at
-  // most kMostRows; fewer at the table's end. Takes the same time at every
-  // number: the daemon has an index.
-  absl::StatusOr<std::vector<DaemonRow>> ReadRows(const std::string& run_id,
-                                                  Table table, uint64_t first,
-                                                  uint32_t count) const;
   // Adds the stored episodes behind those of `curves`, and with `with_scalars`
   // the run's own numbers. Reads for at most kCurvesSecs; returns whether
   // everything was read.

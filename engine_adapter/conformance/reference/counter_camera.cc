@@ -1,4 +1,4 @@
-#include "engine_adapter/reference/counter_camera.h"
+#include "engine_adapter/conformance/reference/counter_camera.h"
 
 #include <array>
 #include <cmath>
@@ -7,9 +7,9 @@
 
 #include "absl/status/statusor.h"
 #include "base/error.h"
+#include "engine_adapter/conformance/reference/counter_ports.h"
 #include "engine_adapter/frame_source.h"
 #include "engine_adapter/frames/canvas.h"
-#include "engine_adapter/reference/counter_ports.h"
 
 namespace tandem {
 namespace {

@@ -11,8 +11,8 @@
 //   CounterScene scene(&state);
 //   scene.Entity(/*env=*/3, kCounterId)->transform->position->x();
 
-#ifndef TANDEM_ENGINE_ADAPTER_REFERENCE_COUNTER_PORTS_H_
-#define TANDEM_ENGINE_ADAPTER_REFERENCE_COUNTER_PORTS_H_
+#ifndef TANDEM_ENGINE_ADAPTER_CONFORMANCE_REFERENCE_COUNTER_PORTS_H_
+#define TANDEM_ENGINE_ADAPTER_CONFORMANCE_REFERENCE_COUNTER_PORTS_H_
 
 #include <cstdint>
 #include <optional>
@@ -23,8 +23,8 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "engine_adapter/conformance/reference/counter_state.h"
 #include "engine_adapter/engine_ports.h"
-#include "engine_adapter/reference/counter_state.h"
 #include "engine_adapter/task_description.h"
 #include "schema/messages/hazel_rpc_generated.h"
 
@@ -117,4 +117,4 @@ class CounterMethods final : public OwnMethodPort {
 
 }  // namespace tandem
 
-#endif  // TANDEM_ENGINE_ADAPTER_REFERENCE_COUNTER_PORTS_H_
+#endif  // TANDEM_ENGINE_ADAPTER_CONFORMANCE_REFERENCE_COUNTER_PORTS_H_

@@ -4,10 +4,10 @@
 //
 //   std::make_unique<CounterEngine>(CounterOptions(server_options));
 
-#ifndef TANDEM_ENGINE_ADAPTER_REFERENCE_COUNTER_FLAGS_H_
-#define TANDEM_ENGINE_ADAPTER_REFERENCE_COUNTER_FLAGS_H_
+#ifndef TANDEM_ENGINE_ADAPTER_CONFORMANCE_REFERENCE_COUNTER_FLAGS_H_
+#define TANDEM_ENGINE_ADAPTER_CONFORMANCE_REFERENCE_COUNTER_FLAGS_H_
 
-#include "engine_adapter/reference/counter_engine.h"
+#include "engine_adapter/conformance/reference/counter_engine.h"
 #include "engine_adapter/server_main.h"
 
 namespace tandem {
@@ -17,4 +17,4 @@ CounterEngine::Options CounterOptions(const ServerOptions& server);
 
 }  // namespace tandem
 
-#endif  // TANDEM_ENGINE_ADAPTER_REFERENCE_COUNTER_FLAGS_H_
+#endif  // TANDEM_ENGINE_ADAPTER_CONFORMANCE_REFERENCE_COUNTER_FLAGS_H_
