@@ -214,7 +214,7 @@ def _docstring(found: Any) -> str:
     if found.docstring is None:
         raise Undescribed(f"{found.path}: expected a docstring")
     parts = []
-    for section in found.docstring.parse("google"):
+    for section in found.docstring.parse("google", warn_missing_types=False, warn_unknown_params=False):
         match section.kind.value:
             case "text":
                 parts += [_paragraph(each) for each in section.value.split("\n\n")]
