@@ -17,7 +17,7 @@ from tests.web.browser_fixture import browser_fixture, page_fixture, view_fixtur
 from tests.web.page_fixture import DEADLINE_SECS, Page, wait_for
 from tests.web.scene_samples import open_run_in_3d, shown_poses, world_poses
 
-_GAMES = {"C": Path("sdk/c_game"), "Python": Path("client_py/examples/cart_game.py")}
+_GAMES = {"C++": Path("sdk/cpp_game"), "Python": Path("client_py/examples/cart_game.py")}
 _ENVS = 2
 _STEPS = 30
 
@@ -76,14 +76,13 @@ def test_a_game_is_shown_where_it_has_its_cart(page: Page, language: str) -> Non
             client.step(client.actions)
 
         _await(page, engine.name, push, expected, extent=2)
-        page.save(f"scene-{language}")
+        page.save(f"scene-{language[0]}")
 
 
 def test_gymnasiums_robots_in_workers_are_shown(page: Page) -> None:
     """Found by the workers, in environments that know nothing of it; beside the same robots without Tandem."""
-    name = unique_name()
     twins = [gymnasium.make("HalfCheetah-v5") for _ in range(_ENVS)]
-    with closing(tandem.make_vec("HalfCheetah-v5", _ENVS, backend="python", engine=tandem.WorkerOptions(name=name))) as envs:
+    with closing(tandem.make_vec("HalfCheetah-v5", _ENVS, backend="python")) as envs:
         envs.reset(seed=7)
         for index, twin in enumerate(twins):
             twin.reset(seed=7 + index)
@@ -100,7 +99,7 @@ def test_gymnasiums_robots_in_workers_are_shown(page: Page) -> None:
             return world_poses(np.hstack([twin.data.xpos[1:], twin.data.xquat[1:][:, [1, 2, 3, 0]]]))
 
         first: Any = twins[0].unwrapped
-        _await(page, name, step, expected, extent=float(first.model.stat.extent))
+        _await(page, envs.client.name, step, expected, extent=float(first.model.stat.extent))
         page.save("scene-workers")
     for twin in twins:
         twin.close()
