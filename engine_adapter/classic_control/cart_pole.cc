@@ -1,5 +1,6 @@
 #include <cmath>
 #include <cstdint>
+#include <functional>
 #include <limits>
 #include <numbers>
 #include <span>
@@ -13,6 +14,7 @@
 #include "engine_adapter/classic_control/classic_frames.h"
 #include "engine_adapter/core/environment.h"
 #include "engine_adapter/core/environment_engine.h"
+#include "engine_adapter/core/state_bytes.h"
 #include "engine_adapter/frames/canvas.h"
 #include "engine_adapter/scene/fixed_scene.h"
 #include "engine_adapter/scene/glb_builder.h"
@@ -72,6 +74,19 @@ class CartPole final : public Environment {
     return {.reward = reward, .terminated = terminated};
   }
 
+  template <typename Bytes, typename State>
+  static void Transfer(Bytes& bytes, State& state) {
+    bytes.Values(state.x_, state.x_dot_, state.theta_, state.theta_dot_,
+                 state.has_terminated_);
+  }
+  absl::Status SaveState(StateWriter* to) const override {
+    Transfer(*to, *this);
+    return absl::OkStatus();
+  }
+  absl::StatusOr<std::function<void()>> StageState(StateReader* from) override {
+    return StageCopy(this, from);
+  }
+
   Pose pose() const { return {.x = x_, .theta = theta_}; }
 
   // Sizes, places and colours are Gymnasium's.
@@ -127,7 +142,7 @@ class CartPole final : public Environment {
     obs[3] = static_cast<float>(theta_dot_);
   }
 
-  const bool sutton_barto_reward_;
+  bool sutton_barto_reward_;
   double x_ = 0;
   double x_dot_ = 0;
   double theta_ = 0;

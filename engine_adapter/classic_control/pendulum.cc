@@ -2,6 +2,7 @@
 #include <array>
 #include <cmath>
 #include <cstdint>
+#include <functional>
 #include <numbers>
 #include <span>
 #include <utility>
@@ -12,6 +13,7 @@
 #include "engine_adapter/classic_control/classic_frames.h"
 #include "engine_adapter/core/environment.h"
 #include "engine_adapter/core/environment_engine.h"
+#include "engine_adapter/core/state_bytes.h"
 #include "engine_adapter/frames/canvas.h"
 #include "engine_adapter/scene/fixed_scene.h"
 #include "engine_adapter/scene/glb_builder.h"
@@ -75,6 +77,18 @@ class Pendulum final : public Environment {
     return {.reward = static_cast<float>(-cost), .terminated = false};
   }
 
+  template <typename Bytes, typename State>
+  static void Transfer(Bytes& bytes, State& state) {
+    bytes.Values(state.theta_, state.theta_dot_, state.torque_);
+  }
+  absl::Status SaveState(StateWriter* to) const override {
+    Transfer(*to, *this);
+    return absl::OkStatus();
+  }
+  absl::StatusOr<std::function<void()>> StageState(StateReader* from) override {
+    return StageCopy(this, from);
+  }
+
   Pose pose() const { return {.theta = theta_, .torque = torque_}; }
 
   // Sizes, places and colours are Gymnasium's.
@@ -131,7 +145,7 @@ class Pendulum final : public Environment {
     obs[2] = static_cast<float>(theta_dot_);
   }
 
-  const double gravity_;
+  double gravity_;
   double theta_ = 0;
   double theta_dot_ = 0;
   float torque_ = 0;  // of the last step of this episode

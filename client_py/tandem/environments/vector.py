@@ -14,7 +14,7 @@ from tandem.arguments import shown
 from tandem.arguments.arrays import contract_seed, env_indices, seeds_of
 from tandem.client import SharedMemoryClient
 from tandem.engine.process import EngineProcess
-from tandem.environments.client_vector import ClientVectorEnv, GymnasiumVectorEnv, Obs
+from tandem.environments.client_vector import ClientVectorEnv, EnvIds, GymnasiumVectorEnv, Obs
 from tandem.environments.description import describe, has_rows
 from tandem.environments.image_step import STATE, ImageStep, image_spaces
 from tandem.environments.images import separate
@@ -277,6 +277,23 @@ class SharedMemoryVectorEnv(ClientVectorEnv, GymnasiumVectorEnv):
         return Unsupported(
             f"{call}: the environments are in the engine's process and are not Python objects; {instead}"
         )
+
+    def save_state(self, env_ids: EnvIds = None) -> list[bytes]:
+        """Returns the states: physics, random streams, counters, contracts and what they have drawn.
+
+        Raises:
+          Unsupported: The engine cannot save its states.
+          MessageTooLarge: A state has more than 64 MiB.
+          TandemError: As `ClientVectorEnv.save_state`.
+        """
+        return self._client.states.save(self._expect_states("save_state", env_ids))
+
+    def _stage_states(self, states: Sequence[bytes], ids: list[int]) -> None:
+        self._client.states.load(states, ids)
+
+    def _discard_states(self, ids: list[int]) -> None:
+        if not self._client.pending:
+            self._client.states.discard(ids)
 
     def _note_reset(self, contracts: list[SimulationContract | None], mask: Mask, seed: Seed) -> None:
         """Records the contracts and the seeds of the environments that are reset."""
