@@ -264,12 +264,14 @@ class ClientVectorEnv(NotPicklable, GymnasiumVectorEnv, metaclass=Sb3Hint):
         `load_state` continues from it: in the same or other rows, here or in another process with equal environments.
         `env_ids` as for `step`.
 
+        A state of an environment in Python contains pickles: load only your own.
+
         Raises:
-          Unsupported: The environments cannot be saved; the text has the reason.
+          Unsupported: One cannot be saved; the text has the reason, such as an attribute and its type.
           StepPending: The last step was not received.
           TandemError: As `SharedMemoryClient.step`.
         """
-        raise NotImplementedError
+        return self._saved_states(self._expect_states("save_state", env_ids))
 
     def load_state(self, states: Sequence[bytes], env_ids: EnvIds = None) -> tuple[Obs, dict[str, Any]]:
         """Puts states of `save_state` in place, one for each environment, and returns results as `reset` does.
@@ -295,6 +297,9 @@ class ClientVectorEnv(NotPicklable, GymnasiumVectorEnv, metaclass=Sb3Hint):
             with contextlib.suppress(TandemError):
                 self._discard_states(ids)
             raise
+
+    def _saved_states(self, ids: list[int]) -> list[bytes]:
+        raise NotImplementedError
 
     def _stage_states(self, states: Sequence[bytes], ids: list[int]) -> None:
         """Gives environments the states that their next reset puts in place; after an exception none has one."""

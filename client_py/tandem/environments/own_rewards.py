@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from tandem._native import VectorStep
 from tandem.client import AutoresetMode, SharedMemoryClient
-from tandem.environments.client_vector import EnvIds, GymnasiumVectorEnv, StepResults
+from tandem.environments.client_vector import GymnasiumVectorEnv, StepResults
 from tandem.environments.description import InfoField, has_rows
 from tandem.environments.own_run import OwnRun
 from tandem.environments.row_infos import final_infos, merged_infos, split_infos
@@ -80,10 +80,8 @@ class OwnRewardsVectorEnv(SharedMemoryVectorEnv, GymnasiumVectorEnv):
         self._own_step = OwnStep(client, step, self._functions, self._mode, self._task.infos)
         return self._own_step
 
-    def save_state(self, env_ids: EnvIds = None) -> list[bytes]:
-        """As `SharedMemoryVectorEnv`, with the counts of own episodes; what the functions keep is not included."""
-        ids = self._expect_states("save_state", env_ids)
-        states = super().save_state(ids)
+    def _saved_states(self, ids: list[int]) -> list[bytes]:
+        states = super()._saved_states(ids)
         return [sealed(ENGINE, _MARK, self._own_step.part_of(i) + state) for i, state in zip(ids, states, strict=True)]
 
     def _stage_states(self, states: Sequence[bytes], ids: list[int]) -> None:

@@ -14,7 +14,7 @@ from tandem.arguments import shown
 from tandem.arguments.arrays import contract_seed, env_indices, seeds_of
 from tandem.client import SharedMemoryClient
 from tandem.engine.process import EngineProcess
-from tandem.environments.client_vector import ClientVectorEnv, EnvIds, GymnasiumVectorEnv, Obs
+from tandem.environments.client_vector import ClientVectorEnv, GymnasiumVectorEnv, Obs
 from tandem.environments.description import describe, has_rows
 from tandem.environments.image_step import STATE, ImageStep, image_spaces
 from tandem.environments.images import separate
@@ -278,15 +278,8 @@ class SharedMemoryVectorEnv(ClientVectorEnv, GymnasiumVectorEnv):
             f"{call}: the environments are in the engine's process and are not Python objects; {instead}"
         )
 
-    def save_state(self, env_ids: EnvIds = None) -> list[bytes]:
-        """Returns the states: physics, random streams, counters, contracts and what they have drawn.
-
-        Raises:
-          Unsupported: The engine cannot save its states.
-          MessageTooLarge: A state has more than 64 MiB.
-          TandemError: As `ClientVectorEnv.save_state`.
-        """
-        return self._client.states.save(self._expect_states("save_state", env_ids))
+    def _saved_states(self, ids: list[int]) -> list[bytes]:
+        return self._client.states.save(ids)
 
     def _stage_states(self, states: Sequence[bytes], ids: list[int]) -> None:
         self._client.states.load(states, ids)

@@ -388,14 +388,7 @@ class WorkerVectorEnv(ClientVectorEnv, GymnasiumVectorEnv):
         function = functools.partial(_set, text("name", name), [value] * self.num_envs)
         self._apply(f"set_attr({name!r})", function, env_ids)
 
-    def save_state(self, env_ids: EnvIds = None) -> list[bytes]:
-        """Returns the states, with wrappers; the bytes contain pickles: load only your own. Else as `ClientVectorEnv`.
-
-        Raises:
-          Unsupported: An environment cannot be saved; the text has the attribute and its type.
-          TandemError: As `call`.
-        """
-        ids = self._expect_states("save_state", env_ids)
+    def _saved_states(self, ids: list[int]) -> list[bytes]:
         infos, ended = self._infos.rows(), self._client.dones != 0
         next_step = self.autoreset_mode.name == AutoresetMode.NEXT_STEP.name
         each = list(iterate(self.observation_space, self._last_observations()))

@@ -40,11 +40,6 @@ size_t StateSize(const mjModel& model) {
   return static_cast<size_t>(mj_stateSize(&model, mjSTATE_INTEGRATION));
 }
 
-void Put(const std::unique_ptr<Randomization>& randomization, StateWriter* to) {
-  to->Values(randomization != nullptr);
-  if (randomization != nullptr) randomization->Save(to);
-}
-
 std::unique_ptr<Randomization> CopyOf(
     const std::optional<Randomization>& randomization) {
   return randomization ? std::make_unique<Randomization>(*randomization)
@@ -76,8 +71,10 @@ absl::Status MujocoEnvironment::SaveState(StateWriter* to) const {
   }
   if (!needs_own_model()) return absl::OkStatus();
   to->Values(is_model_changed_);
-  Put(randomization_, to);
-  Put(next_randomization_, to);
+  for (const auto* const each : {&randomization_, &next_randomization_}) {
+    to->Values(*each != nullptr);
+    if (*each != nullptr) (*each)->Save(to);
+  }
   return SaveModelChanges(shared_task_->model(), model, to);
 }
 
