@@ -212,18 +212,20 @@ class Trainer:
         return advantages
 
 
-def wrapper_states(envs: VectorEnv) -> list[dict[str, Any]]:
-    """Returns the attributes of each wrapper that a step changes: running means, and statistics of episodes."""
-    states = []
-    while isinstance(envs, gymnasium.vector.VectorWrapper):
-        kept = {name: value for name, value in vars(envs).items() if name not in NO_STATE and "space" not in name}
-        states.append(kept)
-        envs = envs.env
-    return states
+def wrappers_of(envs: VectorEnv) -> list[Any]:
+    """Returns the wrappers, the outermost first."""
+    found: list[Any] = [envs]
+    while isinstance(found[-1], gymnasium.vector.VectorWrapper):
+        found.append(found[-1].env)
+    return found[:-1]
 
 
 def save(file: Path, trainer: Trainer, iteration: int) -> None:
-    """Saves the training after so many iterations."""
+    """Saves the training after so many iterations, with running means and statistics of the wrappers."""
+    kept = [
+        {name: value for name, value in vars(each).items() if name not in NO_STATE and "space" not in name}
+        for each in wrappers_of(trainer.envs)
+    ]
     tandem.checkpoint.save(
         file,
         trainer.envs,
@@ -231,7 +233,7 @@ def save(file: Path, trainer: Trainer, iteration: int) -> None:
         optimizer=trainer.optimizer.state_dict(),
         last=(trainer.obs[ROLLOUT], trainer.done[ROLLOUT]),
         returns=trainer.returns,
-        wrappers=wrapper_states(trainer.envs),
+        wrappers=kept,
         iteration=iteration,
     )
 
@@ -241,13 +243,10 @@ def resume(file: Path, trainer: Trainer) -> int:
     parts = tandem.checkpoint.load(file, trainer.envs)
     trainer.agent.load_state_dict(parts["agent"])
     trainer.optimizer.load_state_dict(parts["optimizer"])
-    trainer.obs[ROLLOUT] = parts["last"][0]
-    trainer.done[ROLLOUT] = parts["last"][1]
+    trainer.obs[ROLLOUT], trainer.done[ROLLOUT] = parts["last"]
     trainer.returns = parts["returns"]
-    envs = trainer.envs
-    for state in parts["wrappers"]:
-        vars(envs).update(state)
-        envs = envs.env
+    for wrapper, state in zip(wrappers_of(trainer.envs), parts["wrappers"], strict=True):
+        vars(wrapper).update(state)
     return parts["iteration"]
 
 

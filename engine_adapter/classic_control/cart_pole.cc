@@ -1,6 +1,5 @@
 #include <cmath>
 #include <cstdint>
-#include <functional>
 #include <limits>
 #include <numbers>
 #include <span>
@@ -14,7 +13,6 @@
 #include "engine_adapter/classic_control/classic_frames.h"
 #include "engine_adapter/core/environment.h"
 #include "engine_adapter/core/environment_engine.h"
-#include "engine_adapter/core/state_bytes.h"
 #include "engine_adapter/frames/canvas.h"
 #include "engine_adapter/scene/fixed_scene.h"
 #include "engine_adapter/scene/glb_builder.h"
@@ -42,7 +40,7 @@ bool PushesRight(float action) {
 }
 
 // Operations are in Gymnasium's order, so that the rounding is the same.
-class CartPole final : public Environment {
+class CartPole final : public CopiedEnvironment<CartPole> {
  public:
   // The state that an image shows.
   struct Pose {
@@ -78,13 +76,6 @@ class CartPole final : public Environment {
   static void Transfer(Bytes& bytes, State& state) {
     bytes.Values(state.x_, state.x_dot_, state.theta_, state.theta_dot_,
                  state.has_terminated_);
-  }
-  absl::Status SaveState(StateWriter* to) const override {
-    Transfer(*to, *this);
-    return absl::OkStatus();
-  }
-  absl::StatusOr<std::function<void()>> StageState(StateReader* from) override {
-    return StageCopy(this, from);
   }
 
   Pose pose() const { return {.x = x_, .theta = theta_}; }

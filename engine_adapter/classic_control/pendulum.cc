@@ -2,7 +2,6 @@
 #include <array>
 #include <cmath>
 #include <cstdint>
-#include <functional>
 #include <numbers>
 #include <span>
 #include <utility>
@@ -13,7 +12,6 @@
 #include "engine_adapter/classic_control/classic_frames.h"
 #include "engine_adapter/core/environment.h"
 #include "engine_adapter/core/environment_engine.h"
-#include "engine_adapter/core/state_bytes.h"
 #include "engine_adapter/frames/canvas.h"
 #include "engine_adapter/scene/fixed_scene.h"
 #include "engine_adapter/scene/glb_builder.h"
@@ -40,7 +38,7 @@ double Normalized(double angle) { return Modulo(angle + kPi, 2 * kPi) - kPi; }
 // Operations are in Gymnasium's order and width, so that the rounding is the
 // same: values that depend on the torque alone are float32. Mass and length
 // are 1.
-class Pendulum final : public Environment {
+class Pendulum final : public CopiedEnvironment<Pendulum> {
  public:
   // The state that an image shows.
   struct Pose {
@@ -80,13 +78,6 @@ class Pendulum final : public Environment {
   template <typename Bytes, typename State>
   static void Transfer(Bytes& bytes, State& state) {
     bytes.Values(state.theta_, state.theta_dot_, state.torque_);
-  }
-  absl::Status SaveState(StateWriter* to) const override {
-    Transfer(*to, *this);
-    return absl::OkStatus();
-  }
-  absl::StatusOr<std::function<void()>> StageState(StateReader* from) override {
-    return StageCopy(this, from);
   }
 
   Pose pose() const { return {.theta = theta_, .torque = torque_}; }

@@ -67,16 +67,23 @@ class Environment {
   virtual void ClearClientState() {}
 };
 
-// StageState of an environment that is copied as a whole: `E::Transfer` has the
-// values of its state.
+// An environment whose state is all of its members, or some: the static
+// E::Transfer lists them (state_bytes.h). E is copied as a whole.
 template <typename E>
-absl::StatusOr<std::function<void()>> StageCopy(E* environment,
-                                                StateReader* from) {
-  E next = *environment;
-  E::Transfer(*from, next);
-  TANDEM_RETURN_IF_ERROR(from->Finish());
-  return [environment, next] { *environment = next; };
-}
+class CopiedEnvironment : public Environment {
+ public:
+  absl::Status SaveState(StateWriter* to) const final {
+    E::Transfer(*to, static_cast<const E&>(*this));
+    return absl::OkStatus();
+  }
+  absl::StatusOr<std::function<void()>> StageState(StateReader* from) final {
+    E* const own = static_cast<E*>(this);
+    E next = *own;
+    E::Transfer(*from, next);
+    TANDEM_RETURN_IF_ERROR(from->Finish());
+    return [own, next] { *own = next; };
+  }
+};
 
 }  // namespace tandem
 

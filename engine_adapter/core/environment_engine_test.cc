@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <functional>
 #include <memory>
 #include <numeric>
 #include <stdexcept>
@@ -12,7 +11,6 @@
 
 #include "absl/strings/match.h"
 #include "base/error.h"
-#include "engine_adapter/core/state_bytes.h"
 
 namespace tandem {
 namespace {
@@ -21,7 +19,7 @@ constexpr uint32_t kEnvs = 5;
 constexpr float kThrow = 13;
 
 // Observes a random number drawn at the reset, plus the sum of the actions.
-class Walk final : public Environment {
+class Walk final : public CopiedEnvironment<Walk> {
  public:
   void Reset(EnvRandom& random, const EnvironmentRow& row) override {
     position_ = static_cast<float>(random.Uniform(0, 1));
@@ -40,13 +38,6 @@ class Walk final : public Environment {
   template <typename Bytes, typename State>
   static void Transfer(Bytes& bytes, State& walk) {
     bytes.Values(walk.position_, walk.steps_);
-  }
-  absl::Status SaveState(StateWriter* to) const override {
-    Transfer(*to, *this);
-    return absl::OkStatus();
-  }
-  absl::StatusOr<std::function<void()>> StageState(StateReader* from) override {
-    return StageCopy(this, from);
   }
 
  private:

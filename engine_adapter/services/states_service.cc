@@ -47,10 +47,13 @@ absl::StatusOr<rpc::LoadStatesResponseT> StatesService::LoadStates(
     const rpc::LoadStatesRequestT& request) {
   TANDEM_ASSIGN_OR_RETURN(const std::vector<uint32_t> envs,
                           SelectEnvs(request.env_ids, "", schema_.num_envs));
-  for (const uint32_t env : envs) {
-    rows_->Discard(env);
-    port_->Discard(env);
-  }
+  const auto discard = [&] {
+    for (const uint32_t env : envs) {
+      rows_->Discard(env);
+      port_->Discard(env);
+    }
+  };
+  discard();
   rpc::LoadStatesResponseT response;
   response.success = true;
   if (request.states.empty()) return response;
@@ -69,24 +72,17 @@ absl::StatusOr<rpc::LoadStatesResponseT> StatesService::LoadStates(
   // The next client starts without them, even if no reset follows.
   simulation_->NoteChange();
   for (size_t i = 0; i < envs.size(); ++i) {
-    const absl::Status staged = Stage(envs[i], *request.states[i]);
+    const std::vector<uint8_t>& data = request.states[i]->data;
+    const absl::StatusOr<absl::string_view> rest = rows_->Stage(
+        envs[i], {reinterpret_cast<const char*>(data.data()), data.size()});
+    const absl::Status staged =
+        rest.ok() ? port_->Stage(envs[i], *rest) : rest.status();
     if (staged.ok()) continue;
-    for (const uint32_t env : envs) {
-      rows_->Discard(env);
-      port_->Discard(env);
-    }
+    discard();
     return MakeError(CodeOf(staged), absl::StrCat("environment ", envs[i], ": ",
                                                   staged.message()));
   }
   return response;
-}
-
-absl::Status StatesService::Stage(uint32_t env, const rpc::EnvStateT& state) {
-  const absl::string_view bytes(
-      reinterpret_cast<const char*>(state.data.data()), state.data.size());
-  TANDEM_ASSIGN_OR_RETURN(const absl::string_view rest,
-                          rows_->Stage(env, bytes));
-  return port_->Stage(env, rest);
 }
 
 }  // namespace tandem

@@ -47,7 +47,6 @@ class StatesService {
 
  private:
   std::string Fingerprint() const;
-  absl::Status Stage(uint32_t env, const rpc::EnvStateT& state);
 
   const EngineSchema& schema_;
   StatePort* port_;

@@ -238,7 +238,8 @@ def _check_counts(envs: Any) -> None:
 
 
 def _reward(step: Any) -> NDArray[np.float64]:
-    return step.obs[:, 0].astype(np.float64) + step.steps
+    reward: NDArray[np.float64] = step.obs[:, 0].astype(np.float64) + step.steps
+    return reward
 
 
 def _observation(step: Any) -> NDArray[np.float32]:

@@ -418,7 +418,7 @@ class WorkerVectorEnv(ClientVectorEnv, GymnasiumVectorEnv):
 
     @property
     def _steps_in_parts(self) -> bool:
-        return self._lanes.busy
+        return bool(self._lanes.busy)
 
     def _fingerprint(self) -> tuple[int, str]:
         """Returns that of the first environment, to which all are equal."""
