@@ -83,7 +83,7 @@ def _recipe(name: str, folder: Path, kill_at: int, *more: str) -> dict[int, str]
 def test_a_killed_recipe_continues_digit_for_digit(name: str, tmp_path: Path) -> None:
     """With environments in an engine; the second run begins with the last checkpoint."""
     whole = _recipe(name, tmp_path / "whole", 0)
-    killed = _recipe(name, tmp_path / "killed", 3000)
+    killed = _recipe(name, tmp_path / "killed", 3500)
     rest = _recipe(name, tmp_path / "killed", 0, "--resume")
     assert 1024 < min(rest) <= max(killed) and max(rest) == max(whole) == 6144
     assert len(set(whole.values())) > 5

@@ -26,7 +26,6 @@ struct MujocoEnvironment::Saved {
   std::vector<mjtNum> read_before_step;
   std::vector<float> action;
   std::vector<std::optional<float>> set_controls;
-  bool any_set = false;
   bool has_own_model = false;
   bool is_model_changed = false;
   ModelChanges changes;
@@ -63,12 +62,8 @@ absl::Status MujocoEnvironment::SaveState(StateWriter* to) const {
   to->Row(std::span<const mjtNum>(physics));
   to->Row(std::span<const mjtNum>(task_->ReadBeforeStep(data_.get())));
   to->Row(std::span<const float>(action_));
-  to->Values(any_set_, needs_own_model());
-  if (any_set_) {
-    for (const std::optional<float>& control : set_controls_) {
-      to->Values(control);
-    }
-  }
+  for (const std::optional<float>& control : set_controls_) to->Values(control);
+  to->Values(needs_own_model());
   if (!needs_own_model()) return absl::OkStatus();
   to->Values(is_model_changed_);
   for (const auto* const each : {&randomization_, &next_randomization_}) {
@@ -89,12 +84,10 @@ absl::StatusOr<std::function<void()>> MujocoEnvironment::StageState(
   from->Row(std::span(saved->physics));
   from->Row(std::span(saved->read_before_step));
   from->Row(std::span(saved->action));
-  from->Values(saved->any_set, saved->has_own_model);
-  if (saved->any_set) {
-    for (std::optional<float>& control : saved->set_controls) {
-      from->Values(control);
-    }
+  for (std::optional<float>& control : saved->set_controls) {
+    from->Values(control);
   }
+  from->Values(saved->has_own_model);
   if (saved->has_own_model) {
     from->Values(saved->is_model_changed);
     const auto parts =
@@ -126,7 +119,7 @@ void MujocoEnvironment::Load(const Saved& saved) {
   next_randomization_ = CopyOf(saved.next_randomization);
   action_ = saved.action;
   set_controls_ = saved.set_controls;
-  any_set_ = saved.any_set;
+  any_set_ = true;  // maybe; the next step looks
   const mjModel& model = task_->model();
   mj_resetData(&model, data_.get());
   mj_setState(&model, data_.get(), saved.physics.data(), mjSTATE_INTEGRATION);
