@@ -223,10 +223,9 @@ class StatePort {
   virtual absl::Status Save(uint32_t env, std::string* state) = 0;
 
   // Checks a state of an engine with this fingerprint, and keeps it until the
-  // environment's next Reset or ClearClientState. That Reset puts it in place
-  // and draws nothing; the host replaces what it writes into the rows. A later
-  // Stage replaces an earlier one. kInvalidArgument: the state is invalid;
-  // nothing has changed.
+  // environment's next Stage, ClearClientState or Reset. That Reset puts it in
+  // place and draws nothing; the host then replaces the rows. kInvalidArgument:
+  // the state is invalid; nothing has changed.
   virtual absl::Status Stage(uint32_t env, absl::string_view state) = 0;
   // Drops a state that no Reset has used yet, if there is one.
   virtual void Discard(uint32_t env) = 0;

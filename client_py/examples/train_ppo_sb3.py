@@ -49,8 +49,7 @@ def train(
     """
     torch.set_num_threads(1)  # networks this small are slower on two, and the engine needs the other core
     envs = VecNormalize(VecMonitor(envs), gamma=GAMMA)
-    agent = checkpoint and resumed(checkpoint, PPO, envs)
-    agent = agent or PPO(
+    agent = (checkpoint and resumed(checkpoint, PPO, envs)) or PPO(
         "MlpPolicy",
         envs,
         seed=seed,
@@ -64,7 +63,7 @@ def train(
         policy_kwargs={"log_std_init": -0.5},
         device="cpu",
     )
-    callbacks = [callback, *([Checkpoints(checkpoint, every)] if checkpoint else [])]
+    callbacks = [callback, Checkpoints(checkpoint, every)] if checkpoint else callback
     agent.learn(steps - agent.num_timesteps, callback=callbacks, reset_num_timesteps=False)
     print()
 

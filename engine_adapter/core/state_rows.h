@@ -34,7 +34,7 @@ class StateRows {
   // The engine writes the observations' images itself: they are rows, too.
   void IncludeImages() { with_images_ = true; }
 
-  // What regions have in common whose rows have the same format.
+  // Equal for regions whose rows have the same format.
   std::string Format() const;
   // Appends the environment's rows.
   void Save(uint32_t env, std::string* state) const;

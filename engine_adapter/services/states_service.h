@@ -2,7 +2,6 @@
 //
 // Data flow: request -> StatePort, StateRows -> response.
 // Ownership: the host owns it; the stepping thread calls it between exchanges.
-// It does not depend on the RPC rings.
 //
 //   StatesService states(engine->schema(), engine->ports().states, simulation);
 //   auto response = states.SaveStates(request);

@@ -73,12 +73,6 @@ void TransferNumbers(Bytes& bytes, Changes& changes) {
   bytes.Values(changes.friction, changes.solref, changes.meaninertia);
 }
 
-bool AreFrames(absl::string_view bytes) {
-  return std::ranges::all_of(bytes, [](char frame) {
-    return frame >= 0 && frame <= mjSAMEFRAME_INERTIAROT;
-  });
-}
-
 }  // namespace
 
 absl::Status SaveModelChanges(const mjModel& original, const mjModel& model,
@@ -123,8 +117,9 @@ ModelChanges ReadModelChanges(const mjModel& original, StateReader* from) {
     std::string& bytes = changes.arrays[place];
     bytes.resize(known[place].original.size());
     from->Row(std::span(bytes));
-    if (known[place].kind == ArrayKind::kFrames && !AreFrames(bytes)) {
-      from->Refuse();
+    if (known[place].kind == ArrayKind::kNumbers) continue;
+    for (const char frame : bytes) {
+      if (frame < 0 || frame > mjSAMEFRAME_INERTIAROT) from->Refuse();
     }
   }
   return changes;
