@@ -207,6 +207,30 @@ class ScenePort {
                                     const rpc::TransformT& transform) = 0;
 };
 
+// States of environments (RPCs SaveStates and LoadStates): all that decides an
+// environment's future, besides its rows in the region and a pending autoreset,
+// which the host saves.
+class StatePort {
+ public:
+  virtual ~StatePort() = default;
+
+  // What two engines have in common that can load one another's states, besides
+  // task and formats of rows: such as the model, and versions of libraries.
+  virtual std::string Fingerprint() const = 0;
+
+  // Appends the environment's state. kUnsupported, with the reason; then the
+  // appended bytes have no meaning.
+  virtual absl::Status Save(uint32_t env, std::string* state) = 0;
+
+  // Checks a state of an engine with this fingerprint, and keeps it until the
+  // environment's next Stage, ClearClientState or Reset. That Reset puts it in
+  // place and draws nothing; the host then replaces the rows. kInvalidArgument:
+  // the state is invalid; nothing has changed.
+  virtual absl::Status Stage(uint32_t env, absl::string_view state) = 0;
+  // Drops a state that no Reset has used yet, if there is one.
+  virtual void Discard(uint32_t env) = 0;
+};
+
 // Methods that the engine answers itself, from the bytes of the envelopes: for
 // engines in other languages.
 class MethodPort {
@@ -259,6 +283,7 @@ struct EnginePorts {
   ScenePort* scene = nullptr;
   CameraPort* camera = nullptr;
   DebugPort* debug = nullptr;
+  StatePort* states = nullptr;
   MethodPort* methods = nullptr;
   OwnMethodPort* own = nullptr;
 };

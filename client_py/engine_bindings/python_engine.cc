@@ -108,14 +108,16 @@ absl::Status PythonEngine::SetHost(EngineHost* host) {
 absl::Status PythonEngine::Reset(std::span<const ResetRequest> requests,
                                  const ResetIo& io) {
   return adaptor_.Call([&] {
-    const auto count = static_cast<py::ssize_t>(requests.size());
-    py::array_t<int64_t> envs(count);
-    py::list seeds(count);
-    for (py::ssize_t i = 0; i < count; ++i) {
-      const ResetRequest& request = requests[static_cast<size_t>(i)];
-      envs.mutable_data()[i] = request.env;
-      seeds[static_cast<size_t>(i)] = py::cast(request.seed);
+    std::vector<uint32_t> drawn;  // all but those that continue from a state
+    py::list seeds;
+    for (const ResetRequest& request : requests) {
+      PythonStates* const states = ports_.states();
+      if (states != nullptr && states->Load(request.env)) continue;
+      drawn.push_back(request.env);
+      seeds.append(request.seed);
     }
+    if (drawn.empty()) return;
+    const py::array_t<int64_t> envs = Indices(drawn);
     PyObject* const arrays = held_->arrays->Begin(io);
     CheckNone(adaptor_.object(), "reset",
               held_->reset(envs, seeds, py::handle(arrays)));

@@ -334,6 +334,25 @@ absl::StatusOr<std::vector<std::string>> PythonRandomization::SetContract(
   return unused;
 }
 
+absl::Status PythonStates::Save(uint32_t env, std::string* state) {
+  return adaptor_->Call([&] {
+    state->append(static_cast<std::string_view>(
+        py::bytes(adaptor_->object().attr("save_state")(env))));
+  });
+}
+
+absl::Status PythonStates::Stage(uint32_t env, absl::string_view state) {
+  staged_[env] = std::string(state);
+  return absl::OkStatus();
+}
+
+bool PythonStates::Load(uint32_t env) {
+  const auto found = staged_.extract(env);
+  if (found.empty()) return false;
+  adaptor_->object().attr("load_state")(env, py::bytes(found.mapped()));
+  return true;
+}
+
 PythonPorts::PythonPorts(PythonAdaptor* adaptor, uint32_t num_envs) {
   const auto names =
       adaptor->object().attr("ports").cast<std::set<std::string>>();
@@ -347,6 +366,7 @@ PythonPorts::PythonPorts(PythonAdaptor* adaptor, uint32_t num_envs) {
   if (names.contains("live_scene")) live_scene_.emplace(adaptor);
   if (names.contains("own")) own_.emplace(adaptor);
   if (names.contains("randomization")) randomization_.emplace(adaptor);
+  if (names.contains("states")) states_.emplace(adaptor);
 }
 
 EnginePorts PythonPorts::ports() {
@@ -356,12 +376,14 @@ EnginePorts PythonPorts::ports() {
           .scene = given(scene_),
           .camera = given(camera_),
           .debug = given(debug_),
+          .states = given(states_),
           .methods = nullptr,
           .own = given(own_)};
 }
 
 void PythonPorts::Clear() {
   if (debug_) debug_->Clear();
+  if (states_) states_->Clear();
 }
 
 }  // namespace tandem

@@ -13,6 +13,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <span>
@@ -162,6 +163,25 @@ class PythonRandomization final : public RandomizationPort {
   PythonAdaptor* adaptor_;
 };
 
+class PythonStates final : public StatePort {
+ public:
+  explicit PythonStates(PythonAdaptor* adaptor) : adaptor_(adaptor) {}
+
+  std::string Fingerprint() const override { return "of Python"; }
+  absl::Status Save(uint32_t env, std::string* state) override;
+  absl::Status Stage(uint32_t env, absl::string_view state) override;
+  void Discard(uint32_t env) override { staged_.erase(env); }
+
+  // Passes the environment's staged state to the engine; false: there is none.
+  // Needs the GIL; the engine's exceptions pass.
+  bool Load(uint32_t env);
+  void Clear() { staged_.clear(); }
+
+ private:
+  PythonAdaptor* adaptor_;
+  std::map<uint32_t, std::string> staged_;
+};
+
 class PythonPorts {
  public:
   // Needs the GIL. Makes the ports that Adaptor.ports names.
@@ -172,7 +192,9 @@ class PythonPorts {
   FrameSource* frames() { return frames_ ? &*frames_ : nullptr; }
   // nullptr: the engine has no live scene.
   SceneSource* live_scene() { return live_scene_ ? &*live_scene_ : nullptr; }
-  // Removes the marks of all environments.
+  // nullptr: the engine does not save states.
+  PythonStates* states() { return states_ ? &*states_ : nullptr; }
+  // Removes the marks and the staged states of all environments.
   void Clear();
 
  private:
@@ -184,6 +206,7 @@ class PythonPorts {
   std::optional<PythonFrames> frames_;
   std::optional<PythonLiveScene> live_scene_;
   std::optional<PythonOwnMethods> own_;
+  std::optional<PythonStates> states_;
 };
 
 }  // namespace tandem

@@ -4,7 +4,8 @@ Proximal policy optimisation (Schulman and others, 2017) for continuous and disc
 ALE/..., from images of Atari games. The environments are a Gymnasium vector environment with Gymnasium's wrappers; only
 the calls of tandem.make_vec name Tandem. Run it by tools/torch_python.
 
-Prints the steps, the mean return of the last episodes, and the time. Ctrl-C ends the training early.
+Prints the steps, the mean return of the last episodes, and the time. Ctrl-C ends the training early. With --checkpoint
+and --resume a killed training continues, digit for digit.
 """
 
 import argparse
@@ -13,6 +14,8 @@ import importlib
 import math
 import sys
 import time
+from pathlib import Path
+from typing import Any
 
 import gymnasium
 import numpy as np
@@ -27,6 +30,7 @@ from torch.distributions import Categorical, Distribution, Independent, Normal
 
 import tandem
 
+NO_STATE = ("env", "func", "single_func")  # of a wrapper
 ROLLOUT = 32  # steps of each environment between two updates
 EPOCHS = 10  # passes over a rollout
 MINIBATCH = 512
@@ -208,22 +212,65 @@ class Trainer:
         return advantages
 
 
-def train(envs: VectorEnv, steps: int, seed: int) -> None:
+def wrappers_of(envs: VectorEnv) -> list[Any]:
+    """Returns the wrappers, the outermost first."""
+    found: list[Any] = [envs]
+    while isinstance(found[-1], gymnasium.vector.VectorWrapper):
+        found.append(found[-1].env)
+    return found[:-1]
+
+
+def save(file: Path, trainer: Trainer, iteration: int) -> None:
+    """Saves the training after so many iterations, with running means and statistics of the wrappers."""
+    kept = [
+        {name: value for name, value in vars(each).items() if name not in NO_STATE and "space" not in name}
+        for each in wrappers_of(trainer.envs)
+    ]
+    tandem.checkpoint.save(
+        file,
+        trainer.envs,
+        agent=trainer.agent.state_dict(),
+        optimizer=trainer.optimizer.state_dict(),
+        last=(trainer.obs[ROLLOUT], trainer.done[ROLLOUT]),
+        returns=trainer.returns,
+        wrappers=kept,
+        iteration=iteration,
+    )
+
+
+def resume(file: Path, trainer: Trainer) -> int:
+    """Puts a saved training in place; returns the number of its iterations."""
+    parts = tandem.checkpoint.load(file, trainer.envs)
+    trainer.agent.load_state_dict(parts["agent"])
+    trainer.optimizer.load_state_dict(parts["optimizer"])
+    trainer.obs[ROLLOUT], trainer.done[ROLLOUT] = parts["last"]
+    trainer.returns = parts["returns"]
+    for wrapper, state in zip(wrappers_of(trainer.envs), parts["wrappers"], strict=True):
+        vars(wrapper).update(state)
+    return parts["iteration"]
+
+
+def train(envs: VectorEnv, steps: int, seed: int, checkpoint: Path | None = None, every: int = 1) -> None:
     """Trains an agent, and prints its progress.
 
     The environments are those of `wrap`. The steps, of all environments together, are rounded up to whole rollouts.
+    Continues from the file `checkpoint` if it exists, and saves to it after each `every` steps.
     """
     torch.set_num_threads(1)  # networks this small are slower on two, and the engine needs the other core
     torch.manual_seed(seed)
     trainer = Trainer(envs, seed)
     started = time.monotonic()
     iterations = math.ceil(steps / (ROLLOUT * envs.num_envs))
-    for iteration in range(iterations):
+    begin = resume(checkpoint, trainer) if checkpoint and checkpoint.exists() else 0
+    between = max(1, every // (ROLLOUT * envs.num_envs))
+    for iteration in range(begin, iterations):
         trainer.collect()
         trainer.learn(LEARNING_RATE * (1 - iteration / iterations))
         done = (iteration + 1) * ROLLOUT * envs.num_envs
         mean = np.mean(trainer.returns[-LAST_EPISODES:]) if trainer.returns else math.nan
         print(f"{done:9,} steps   return {mean:8.1f}   {time.monotonic() - started:6.1f} s", end="\r", flush=True)
+        if checkpoint and (iteration + 1) % between == 0:
+            save(checkpoint, trainer, iteration + 1)
     print()
 
 
@@ -235,12 +282,20 @@ def main() -> None:
     parser.add_argument("--steps", type=int, default=300_000, help="of all environments together; whole rollouts")
     parser.add_argument("--num_envs", type=int, default=64)
     parser.add_argument("--seed", type=int, default=0, help="of the networks, the actions and the environments")
+    parser.add_argument("--checkpoint", type=Path, metavar="FOLDER", help="save the training there")
+    parser.add_argument("--every", type=int, default=50_000, help="steps from one checkpoint to the next")
+    parser.add_argument("--resume", action="store_true", help="continue from the checkpoint, if there is one")
     asked = parser.parse_args()
-    if asked.steps < 1 or asked.num_envs < 1 or asked.seed < 0:
-        parser.error("--steps, --num_envs and --seed: expected positive numbers")
+    if min(asked.steps, asked.num_envs, asked.every) < 1 or asked.seed < 0:
+        parser.error("--steps, --num_envs, --every and --seed: expected positive numbers")
+    checkpoint = asked.checkpoint and asked.checkpoint / "training"
+    if checkpoint and checkpoint.exists() and not asked.resume:
+        parser.error(f"--checkpoint: expected a folder without a training, or --resume, found {checkpoint}")
     envs = wrap(make(asked.task, asked.num_envs, asked.backend))
     try:
-        train(envs, asked.steps, asked.seed)
+        if checkpoint:
+            checkpoint.parent.mkdir(parents=True, exist_ok=True)
+        train(envs, asked.steps, asked.seed, checkpoint, asked.every)
     except KeyboardInterrupt:
         sys.exit("\ninterrupted")
     finally:

@@ -3,12 +3,14 @@
 Only the call of tandem.make_vec names Tandem; the rest is what any program for Stable-Baselines3 has. Run it by
 tools/torch_python.
 
-Prints the steps, the mean return of the last episodes, and the time. Ctrl-C ends the training early.
+Prints the steps, the mean return of the last episodes, and the time. Ctrl-C ends the training early. With --checkpoint
+and --resume a killed training continues, digit for digit.
 """
 
 import argparse
 import sys
 import time
+from pathlib import Path
 
 import numpy as np
 import torch
@@ -17,6 +19,7 @@ from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.vec_env import VecEnv, VecMonitor, VecNormalize
 
 import tandem
+from tandem.sb3 import Checkpoints, resumed
 
 GAMMA = 0.99
 
@@ -37,12 +40,18 @@ class Progress(BaseCallback):
         print(f"{self.num_timesteps:9,} steps   return {mean:8.1f}   {secs:6.1f} s", end="\r", flush=True)
 
 
-def train(envs: VecEnv, steps: int, seed: int, callback: BaseCallback) -> None:
-    """Trains an agent for so many steps of all environments together, rounded up to whole rollouts."""
+def train(
+    envs: VecEnv, steps: int, seed: int, callback: BaseCallback, checkpoint: Path | None = None, every: int = 1
+) -> None:
+    """Trains an agent for so many steps of all environments together, rounded up to whole rollouts.
+
+    Continues from the file `checkpoint` if it exists, and saves to it after each `every` steps.
+    """
     torch.set_num_threads(1)  # networks this small are slower on two, and the engine needs the other core
-    agent = PPO(
+    envs = VecNormalize(VecMonitor(envs), gamma=GAMMA)
+    agent = (checkpoint and resumed(checkpoint, PPO, envs)) or PPO(
         "MlpPolicy",
-        VecNormalize(VecMonitor(envs), gamma=GAMMA),
+        envs,
         seed=seed,
         n_steps=32,
         batch_size=512,
@@ -54,7 +63,8 @@ def train(envs: VecEnv, steps: int, seed: int, callback: BaseCallback) -> None:
         policy_kwargs={"log_std_init": -0.5},
         device="cpu",
     )
-    agent.learn(steps, callback=callback)
+    callbacks = [callback, Checkpoints(checkpoint, every)] if checkpoint else callback
+    agent.learn(steps - agent.num_timesteps, callback=callbacks, reset_num_timesteps=False)
     print()
 
 
@@ -66,13 +76,21 @@ def main() -> None:
     parser.add_argument("--steps", type=int, default=300_000, help="of all environments together; whole rollouts")
     parser.add_argument("--num_envs", type=int, default=64)
     parser.add_argument("--seed", type=int, default=0, help="of the networks, the actions and the environments")
+    parser.add_argument("--checkpoint", type=Path, metavar="FOLDER", help="save the training there")
+    parser.add_argument("--every", type=int, default=50_000, help="steps from one checkpoint to the next")
+    parser.add_argument("--resume", action="store_true", help="continue from the checkpoint, if there is one")
     asked = parser.parse_args()
-    if asked.steps < 1 or asked.num_envs < 1 or asked.seed < 0:
-        parser.error("--steps, --num_envs and --seed: expected positive numbers")
+    if min(asked.steps, asked.num_envs, asked.every) < 1 or asked.seed < 0:
+        parser.error("--steps, --num_envs, --every and --seed: expected positive numbers")
+    checkpoint = asked.checkpoint and asked.checkpoint / "training"
+    if checkpoint and checkpoint.exists() and not asked.resume:
+        parser.error(f"--checkpoint: expected a folder without a training, or --resume, found {checkpoint}")
     task, engine = (None, tandem.EngineOptions(server=asked.server)) if asked.server else (asked.task, None)
     envs = tandem.make_vec(task, asked.num_envs, engine=engine).as_sb3()
     try:
-        train(envs, asked.steps, asked.seed, Progress())
+        if checkpoint:
+            checkpoint.parent.mkdir(parents=True, exist_ok=True)
+        train(envs, asked.steps, asked.seed, Progress(), checkpoint, asked.every)
     except KeyboardInterrupt:
         sys.exit("\ninterrupted")
     finally:

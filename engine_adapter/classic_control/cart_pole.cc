@@ -40,7 +40,7 @@ bool PushesRight(float action) {
 }
 
 // Operations are in Gymnasium's order, so that the rounding is the same.
-class CartPole final : public Environment {
+class CartPole final : public CopiedEnvironment<CartPole> {
  public:
   // The state that an image shows.
   struct Pose {
@@ -70,6 +70,12 @@ class CartPole final : public Environment {
     const float reward = Reward(terminated);
     has_terminated_ |= terminated;
     return {.reward = reward, .terminated = terminated};
+  }
+
+  template <typename Bytes, typename State>
+  static void Transfer(Bytes& bytes, State& state) {
+    bytes.Values(state.x_, state.x_dot_, state.theta_, state.theta_dot_,
+                 state.has_terminated_);
   }
 
   Pose pose() const { return {.x = x_, .theta = theta_}; }
@@ -127,7 +133,7 @@ class CartPole final : public Environment {
     obs[3] = static_cast<float>(theta_dot_);
   }
 
-  const bool sutton_barto_reward_;
+  bool sutton_barto_reward_;
   double x_ = 0;
   double x_dot_ = 0;
   double theta_ = 0;

@@ -38,7 +38,7 @@ double Normalized(double angle) { return Modulo(angle + kPi, 2 * kPi) - kPi; }
 // Operations are in Gymnasium's order and width, so that the rounding is the
 // same: values that depend on the torque alone are float32. Mass and length
 // are 1.
-class Pendulum final : public Environment {
+class Pendulum final : public CopiedEnvironment<Pendulum> {
  public:
   // The state that an image shows.
   struct Pose {
@@ -73,6 +73,11 @@ class Pendulum final : public Environment {
     theta_ += theta_dot_ * kStepSecs;
     Observe(row.obs);
     return {.reward = static_cast<float>(-cost), .terminated = false};
+  }
+
+  template <typename Bytes, typename State>
+  static void Transfer(Bytes& bytes, State& state) {
+    bytes.Values(state.theta_, state.theta_dot_, state.torque_);
   }
 
   Pose pose() const { return {.theta = theta_, .torque = torque_}; }
@@ -131,7 +136,7 @@ class Pendulum final : public Environment {
     obs[2] = static_cast<float>(theta_dot_);
   }
 
-  const double gravity_;
+  double gravity_;
   double theta_ = 0;
   double theta_dot_ = 0;
   float torque_ = 0;  // of the last step of this episode

@@ -15,9 +15,14 @@
 #ifndef TANDEM_ENGINE_ADAPTER_CORE_ENVIRONMENT_H_
 #define TANDEM_ENGINE_ADAPTER_CORE_ENVIRONMENT_H_
 
+#include <functional>
 #include <span>
 
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "base/error.h"
 #include "engine_adapter/core/env_random.h"
+#include "engine_adapter/core/state_bytes.h"
 
 namespace tandem {
 
@@ -34,8 +39,8 @@ struct StepOutcome {
   bool terminated = false;
 };
 
-// A call may throw an exception derived from std::exception. After that, either
-// call must still be possible. Neither call may allocate.
+// Reset and Step may throw an exception derived from std::exception. After
+// that, either call must still be possible. Neither call may allocate.
 class Environment {
  public:
   virtual ~Environment() = default;
@@ -49,8 +54,35 @@ class Environment {
   virtual StepOutcome Step(std::span<const float> actions,
                            const EnvironmentRow& row) = 0;
 
+  // Writes what decides the environment's future, besides the random stream.
+  // kUnsupported, with the reason.
+  virtual absl::Status SaveState(StateWriter* to) const = 0;
+  // Reads and checks such a state. Nothing changes before a call of the
+  // returned function, which puts the state in place by the rules of Reset. It
+  // may outlive later calls, but not the environment.
+  virtual absl::StatusOr<std::function<void()>> StageState(
+      StateReader* from) = 0;
+
   // As Engine::ClearClientState; a Reset follows.
   virtual void ClearClientState() {}
+};
+
+// An environment whose state is all of its members, or some: the static
+// E::Transfer lists them (state_bytes.h). E is copied as a whole.
+template <typename E>
+class CopiedEnvironment : public Environment {
+ public:
+  absl::Status SaveState(StateWriter* to) const final {
+    E::Transfer(*to, static_cast<const E&>(*this));
+    return absl::OkStatus();
+  }
+  absl::StatusOr<std::function<void()>> StageState(StateReader* from) final {
+    E* const own = static_cast<E*>(this);
+    E next = *own;
+    E::Transfer(*from, next);
+    TANDEM_RETURN_IF_ERROR(from->Finish());
+    return [own, next] { *own = next; };
+  }
 };
 
 }  // namespace tandem

@@ -1,12 +1,14 @@
 #include "engine_adapter/core/environment_engine.h"
 
 #include <exception>
+#include <functional>
 #include <random>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "base/error.h"
 #include "base/mutex.h"
+#include "engine_adapter/core/state_bytes.h"
 
 namespace tandem {
 
@@ -28,7 +30,10 @@ EnvironmentEngine::EnvironmentEngine(
 }
 
 void EnvironmentEngine::ClearClientState() {
-  for (const Env& env : envs_) env.environment->ClearClientState();
+  for (Env& env : envs_) {
+    env.environment->ClearClientState();
+    env.load = nullptr;
+  }
   if (fittings_.debug != nullptr) fittings_.debug->Clear();
 }
 
@@ -37,7 +42,31 @@ EnginePorts EnvironmentEngine::ports() {
           .mujoco = fittings_.mujoco.get(),
           .scene = fittings_.scene.get(),
           .camera = fittings_.camera.get(),
-          .debug = fittings_.debug.get()};
+          .debug = fittings_.debug.get(),
+          .states = this};
+}
+
+absl::Status EnvironmentEngine::Save(uint32_t env, std::string* state) {
+  StateWriter to(state);
+  to.Values(envs_[env].random, envs_[env].steps);
+  return envs_[env].environment->SaveState(&to);
+}
+
+absl::Status EnvironmentEngine::Stage(uint32_t env, absl::string_view state) {
+  Env& target = envs_[env];
+  StateReader from(state);
+  EnvRandom random = target.random;
+  uint32_t steps = 0;
+  from.Values(random, steps);
+  TANDEM_ASSIGN_OR_RETURN(std::function<void()> load,
+                          target.environment->StageState(&from));
+  TANDEM_RETURN_IF_ERROR(from.Finish());
+  target.load = [&target, random, steps, load = std::move(load)] {
+    target.random = random;
+    target.steps = steps;
+    load();
+  };
+  return absl::OkStatus();
 }
 
 absl::Status EnvironmentEngine::Reset(std::span<const ResetRequest> requests,
@@ -46,6 +75,10 @@ absl::Status EnvironmentEngine::Reset(std::span<const ResetRequest> requests,
     const ResetRequest& request = requests[i];
     Guarded(request.env, [&] {
       Env& env = envs_[request.env];
+      if (env.load) {
+        std::exchange(env.load, nullptr)();
+        return;
+      }
       if (request.seed) env.random = EnvRandom(*request.seed);
       env.steps = 0;
       env.environment->Reset(env.random, Row(request.env, io.obs, io.infos));

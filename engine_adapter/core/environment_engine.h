@@ -12,6 +12,7 @@
 #define TANDEM_ENGINE_ADAPTER_CORE_ENVIRONMENT_ENGINE_H_
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -19,6 +20,7 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
+#include "absl/strings/string_view.h"
 #include "base/mutex.h"
 #include "engine_adapter/core/env_random.h"
 #include "engine_adapter/core/environment.h"
@@ -33,7 +35,8 @@ namespace tandem {
 // The optional parts of an engine. They may point into its environments. The
 // engine destroys them before the environments, the last member first.
 struct EnvironmentFittings {
-  double step_secs = 0;  // simulated seconds per step; 0: unknown
+  double step_secs = 0;          // simulated seconds per step; 0: unknown
+  std::string fingerprint = {};  // as StatePort's
   std::unique_ptr<RandomizationPort> randomization = {};
   std::unique_ptr<MujocoPort> mujoco = {};
   std::unique_ptr<ScenePort> scene = {};
@@ -48,7 +51,7 @@ struct EnvironmentFittings {
 // episode; so does every later step until the reset. If an environment throws,
 // the exchange fails with kEngineFailed. The text has the lowest index of such
 // an environment, its error, and the number of further errors.
-class EnvironmentEngine final : public Engine {
+class EnvironmentEngine final : public Engine, private StatePort {
  public:
   // The constructor sets `schema.num_envs` to the number of environments.
   EnvironmentEngine(EngineSchema schema,
@@ -71,7 +74,14 @@ class EnvironmentEngine final : public Engine {
     std::unique_ptr<Environment> environment;
     EnvRandom random;
     uint32_t steps = 0;  // in this episode; stays at the limit
+    // Puts a saved state in place of the next reset; nullptr: none is staged.
+    std::function<void()> load = {};
   };
+
+  std::string Fingerprint() const override { return fittings_.fingerprint; }
+  absl::Status Save(uint32_t env, std::string* state) override;
+  absl::Status Stage(uint32_t env, absl::string_view state) override;
+  void Discard(uint32_t env) override { envs_[env].load = nullptr; }
 
   EnvironmentRow Row(uint32_t env, std::span<float> obs,
                      std::span<double> infos) const;

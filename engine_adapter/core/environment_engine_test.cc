@@ -6,6 +6,7 @@
 #include <memory>
 #include <numeric>
 #include <stdexcept>
+#include <string>
 #include <vector>
 
 #include "absl/strings/match.h"
@@ -18,7 +19,7 @@ constexpr uint32_t kEnvs = 5;
 constexpr float kThrow = 13;
 
 // Observes a random number drawn at the reset, plus the sum of the actions.
-class Walk final : public Environment {
+class Walk final : public CopiedEnvironment<Walk> {
  public:
   void Reset(EnvRandom& random, const EnvironmentRow& row) override {
     position_ = static_cast<float>(random.Uniform(0, 1));
@@ -32,6 +33,11 @@ class Walk final : public Environment {
     row.obs[0] = position_;
     row.infos[0] = ++steps_;
     return {.reward = actions[0], .terminated = position_ > 100};
+  }
+
+  template <typename Bytes, typename State>
+  static void Transfer(Bytes& bytes, State& walk) {
+    bytes.Values(walk.position_, walk.steps_);
   }
 
  private:
@@ -131,6 +137,42 @@ TEST_P(EnvironmentEngineTest, ExceptionNamesItsEnvironmentAndEngineRecovers) {
   std::ranges::fill(actions_, 1.0F);
   EXPECT_TRUE(Reset().ok());
   EXPECT_TRUE(Step().ok());
+}
+
+TEST_P(EnvironmentEngineTest, ResetContinuesFromAStagedStateOnce) {
+  StatePort& states = *engine_.ports().states;
+  ASSERT_TRUE(Reset().ok() && Step().ok());
+  std::string state;
+  ASSERT_TRUE(states.Save(1, &state).ok());
+  ASSERT_TRUE(Step().ok());
+  const float position = obs_[1];
+  ASSERT_TRUE(states.Stage(3, state).ok());
+  ASSERT_TRUE(Reset().ok());
+  actions_[3] = actions_[1];
+  ASSERT_TRUE(Step().ok());
+  EXPECT_EQ(obs_[3], position);
+  EXPECT_EQ(infos_[3], 2);  // the episode's second step; the others' first
+  ASSERT_TRUE(Step().ok());
+  EXPECT_TRUE(truncateds_[3]);
+  EXPECT_FALSE(truncateds_[1]);
+  ASSERT_TRUE(Reset().ok());
+  EXPECT_NE(obs_[3], position);
+}
+
+TEST_P(EnvironmentEngineTest, InvalidStateIsRefusedAndADiscardedOneForgotten) {
+  StatePort& states = *engine_.ports().states;
+  ASSERT_TRUE(Reset().ok());
+  const float first = obs_[2];
+  std::string state;
+  ASSERT_TRUE(Step().ok() && states.Save(2, &state).ok());
+  for (const std::string& wrong :
+       {state.substr(1), state + "x", std::string()}) {
+    EXPECT_EQ(CodeOf(states.Stage(2, wrong)), ErrorCode::kInvalidArgument);
+  }
+  ASSERT_TRUE(states.Stage(2, state).ok());
+  states.Discard(2);
+  ASSERT_TRUE(Reset().ok());
+  EXPECT_EQ(obs_[2], first);
 }
 
 INSTANTIATE_TEST_SUITE_P(Threads, EnvironmentEngineTest, testing::Values(1, 3));

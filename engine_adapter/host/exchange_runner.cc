@@ -53,7 +53,13 @@ bool MarkDones(const StepArrays& arrays) {
 }  // namespace
 
 ExchangeRunner::ExchangeRunner(const StepArrays* arrays)
-    : arrays_(arrays), reset_next_(arrays->num_envs, 0) {
+    : arrays_(arrays),
+      reset_next_(arrays->num_envs, 0),
+      state_rows_(arrays, [this](uint32_t env) {
+        return reset_next_[env] != 0 ||
+               (autoreset_ == AutoresetMode::kDisabled &&
+                arrays_->dones[env] != 0);
+      }) {
   SetTarget(*arrays);
   for (const FieldArray& field : arrays->fields) {
     // Float32 rows are kept as obs is.
@@ -197,6 +203,7 @@ void ExchangeRunner::ReportAccumulated() {
 
 void ExchangeRunner::BeginResetAll(std::optional<uint64_t> first_seed) {
   SetTarget(*arrays_);
+  state_rows_.DiscardAll();
   kind_ = ExchangeKind::kResetOnly;
   some_to_step_.clear();
   to_reset_.clear();
@@ -279,13 +286,35 @@ void ExchangeRunner::Done(const absl::Status& status) {
   if (!status.ok()) {
     stage_ = Stage::kIdle;
     status_ = status;
+    state_rows_.DiscardAll();
   } else if (stage_ == Stage::kStep) {
     EndStep();
   } else if (stage_ == Stage::kReset) {
-    StepListed(some_to_step_);
+    EndReset();
   } else {
     End();
   }
+}
+
+void ExchangeRunner::EndReset() {
+  if (state_rows_.any_staged()) {
+    std::erase_if(to_reset_, [this](const ResetRequest& request) {
+      return !state_rows_.Put(request.env, *target_).value_or(false);
+    });
+    // The episodes of those that are left had ended.
+    if (autoreset_ == AutoresetMode::kSameStep && !to_reset_.empty()) {
+      for (ResetRequest& request : to_reset_) request.seed.reset();
+      work_.resets = to_reset_;
+      return;
+    }
+    for (const ResetRequest& request : to_reset_) {
+      target_->dones[request.env] = 1;
+      if (autoreset_ == AutoresetMode::kDisabled) continue;
+      reset_next_[request.env] = 1;
+      ++to_reset_next_;
+    }
+  }
+  StepListed(some_to_step_);
 }
 
 // For kStep: an environment that the exchange does not step was reset, so its

@@ -25,6 +25,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "engine_adapter/core/state_rows.h"
 #include "engine_adapter/engine.h"
 #include "schema/layout/lrbc.h"
 #include "transport/step_arrays.h"
@@ -70,6 +71,10 @@ class ExchangeRunner {
   // Resets these environments now, without an exchange, and drops their
   // unreported results. Not for arrays with fields.
   void BeginUnrequestedReset(std::span<const ResetRequest> requests);
+  // The rows of saved states. A reset of an environment with staged rows leaves
+  // these as its results. Its episode may have ended: NEXT_STEP then resets it
+  // in place of the next step, SAME_STEP at once.
+  StateRows& state_rows() { return state_rows_; }
   // The results of the last unrequested step.
   const StepArrays& accumulated_arrays() const { return accumulated_->arrays; }
 
@@ -117,6 +122,7 @@ class ExchangeRunner {
                AutoresetMode autoreset);
   void ResetListed();
   void StepListed(std::span<const uint32_t> envs);
+  void EndReset();
   void EndStep();
   void End();
   // Calls `change`, if there is one, with the environments to reset. False: it
@@ -141,6 +147,7 @@ class ExchangeRunner {
   std::vector<uint32_t> changed_;    // for them
   std::vector<uint8_t> reset_next_;  // NEXT_STEP: 1: the episode has ended
   uint32_t to_reset_next_ = 0;       // the number of 1s in it
+  StateRows state_rows_;
   std::unique_ptr<Accumulated> accumulated_;  // made at first use
 };
 

@@ -58,6 +58,7 @@ Simulation::Simulation(
       pause_changed_(std::move(pause_changed)),
       first_mode_(mode),
       step_ns_(engine->step_secs() * 1e9) {
+  if (engine->schema().images.width != 0) runner->state_rows().IncludeImages();
   TakeMode(mode, 1);
 }
 

@@ -39,6 +39,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "base/clock.h"
+#include "engine_adapter/core/state_rows.h"
 #include "engine_adapter/engine.h"
 #include "engine_adapter/host/exchange_runner.h"
 #include "engine_adapter/ports/simulation_port.h"
@@ -105,6 +106,7 @@ class Simulation final : public SimulationPort {
   void Reset(std::span<const uint32_t> envs, std::optional<uint64_t> seed,
              std::function<void(absl::Status)> done) override;
   void EndReset(absl::Status status);
+  StateRows* state_rows() override { return &runner_->state_rows(); }
   uint64_t frame_seq() const override { return side_->frame_seq(); }
   uint64_t steps() const override { return steps_; }
   uint64_t changes() const override { return changes_; }

@@ -28,6 +28,7 @@
 #include "engine_adapter/mujoco/environment/mujoco_randomization.h"
 #include "engine_adapter/mujoco/environment/mujoco_scene.h"
 #include "engine_adapter/mujoco/environment/mujoco_state_port.h"
+#include "engine_adapter/mujoco/model/model_changes.h"
 #include "engine_adapter/mujoco/model/model_file.h"
 #include "engine_adapter/mujoco/model/mujoco_log.h"
 #include "engine_adapter/mujoco/model/part_names.h"
@@ -129,6 +130,13 @@ absl::StatusOr<EngineSchema> TrySchema(const Task& task, mjData* data,
   return schema;
 }
 
+// What states of an environment depend on.
+std::string Fingerprint(const mjModel& model) {
+  return absl::StrCat("MuJoCo ", mj_versionString(), ", joints ", model.njnt,
+                      ", time step ", model.opt.timestep, ", model ",
+                      absl::Hex(ModelHash(model), absl::kZeroPad16));
+}
+
 // The ports of the services, and the renderers for viewers, observations and
 // requests.
 absl::StatusOr<EnvironmentFittings> Fittings(
@@ -144,6 +152,7 @@ absl::StatusOr<EnvironmentFittings> Fittings(
       auto cameras, MujocoCameras::Create(model, drawn, view, canvas.get()));
   EnvironmentFittings fittings = {
       .step_secs = task->step_secs(),
+      .fingerprint = Fingerprint(*model),
       .randomization = std::make_unique<MujocoRandomization>(task, served),
       .mujoco = std::make_unique<MujocoStatePort>(served),
       .scene = std::make_unique<MujocoScene>(served, path)};

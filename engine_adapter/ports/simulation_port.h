@@ -24,6 +24,8 @@ enum class SimulationMode : uint8_t;
 
 namespace tandem {
 
+class StateRows;
+
 class SimulationPort {
  public:
   virtual ~SimulationPort() = default;
@@ -66,6 +68,9 @@ class SimulationPort {
   virtual void Reset(std::span<const uint32_t> envs,
                      std::optional<uint64_t> seed,
                      std::function<void(absl::Status)> done) = 0;
+
+  // The rows of saved states; nullptr: the loop keeps none.
+  virtual StateRows* state_rows() { return nullptr; }
 
   // The number of answered exchanges, as in the region.
   virtual uint64_t frame_seq() const = 0;

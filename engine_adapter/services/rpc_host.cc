@@ -130,6 +130,10 @@ RpcHost::RpcHost(const RpcConfig& config, EngineBase* engine,
   }
   const EnginePorts ports = engine->ports();
   const uint32_t num_envs = engine->schema().num_envs;
+  if (ports.states != nullptr && !engine->schema().gpu &&
+      simulation->state_rows() != nullptr) {
+    states_.emplace(engine->schema(), ports.states, simulation);
+  }
   if (ports.mujoco != nullptr) {
     mujoco_.emplace(ports.mujoco, simulation, num_envs);
     telemetry_.emplace(ports.mujoco, simulation, num_envs);
@@ -169,6 +173,7 @@ void RpcHost::ServeAll(const EnginePorts& ports) {
   // By the names in hazel_rpc.fbs.
   const struct {
     AgentService* Agent;
+    StatesService* States;
     MujocoService* Mujoco;
     ModelService* Model;
     TelemetryService* Telemetry;
@@ -180,6 +185,7 @@ void RpcHost::ServeAll(const EnginePorts& ports) {
     DebugService* Debug;
     OwnService* Own;
   } owners = {&agent_,
+              pointer(states_),
               pointer(mujoco_),
               pointer(model_),
               pointer(telemetry_),
@@ -192,6 +198,7 @@ void RpcHost::ServeAll(const EnginePorts& ports) {
               pointer(own_)};
   constexpr struct {
     Service Agent = Service::kAgent;
+    Service States = Service::kAgent;
     Service Mujoco = Service::kMujoco;
     Service Model = Service::kMujoco;
     Service Telemetry = Service::kTelemetry;
@@ -223,9 +230,10 @@ void RpcHost::ServeAll(const EnginePorts& ports) {
 absl::Status RpcHost::CheckMethods(const MethodPort* methods) {
   using Id = rpc::MethodId;
   constexpr std::array kOfTheHost = {
-      Id::ResetAgent,  Id::SetSimulationMode, Id::GetSimulationMode,
-      Id::SetPaused,   Id::SingleStep,        Id::CancelStream,
-      Id::GetServices, Id::SetService};
+      Id::ResetAgent, Id::SaveStates,        Id::LoadStates,
+      Id::SetPaused,  Id::SetSimulationMode, Id::GetSimulationMode,
+      Id::SingleStep, Id::CancelStream,      Id::GetServices,
+      Id::SetService};
   if (methods == nullptr) return absl::OkStatus();
   std::set<Id> seen;
   std::vector<std::string> wrong;
@@ -333,6 +341,11 @@ absl::Status RpcHost::EnableLater(Service service, bool enabled) {
 }
 
 absl::Status RpcHost::Admission(rpc::MethodId method) const {
+  if (method == rpc::MethodId::LoadStates) {
+    return MakeError(ErrorCode::kUnsupported,
+                     "LoadStates: expected the client, found an attendant, "
+                     "which may only save states; load them by the client");
+  }
   if (method != rpc::MethodId::ResetAgent &&
       method != rpc::MethodId::SendControl &&
       method != rpc::MethodId::SetQpos) {

@@ -36,6 +36,7 @@
 #include "engine_adapter/services/mujoco_service.h"
 #include "engine_adapter/services/own_service.h"
 #include "engine_adapter/services/scene_service.h"
+#include "engine_adapter/services/states_service.h"
 #include "schema/layout/attendant_slot.h"
 #include "schema/layout/service.h"
 #include "schema/messages/hazel_rpc_generated.h"
@@ -147,6 +148,7 @@ class RpcHost {
   AgentService agent_;
   SceneService scene_;
   // nullopt: the engine lacks the service's port.
+  std::optional<StatesService> states_;
   std::optional<MujocoService> mujoco_;
   std::optional<ModelService> model_;
   std::optional<TelemetryService> telemetry_;

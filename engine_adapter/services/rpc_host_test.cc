@@ -271,7 +271,7 @@ TEST_F(RpcHostTest, SetServiceSwitchesByName) {
 }
 
 TEST_F(RpcHostTest, AnAttendantMayResetOnlyWithoutAClient) {
-  Start(MakeClassicControlEngine("CartPole-v1", {}).value(), {});
+  StartMujoco({});
   constexpr size_t kAttendant = kClientCaller + 2;
   host_->Stop(kClientCaller);
   host_->Start(kAttendant, EnvelopeReader(to_engine_.Reader(), {}),
@@ -284,7 +284,15 @@ TEST_F(RpcHostTest, AnAttendantMayResetOnlyWithoutAClient) {
   EXPECT_TRUE(absl::StrContains(refused.error_message, "pid 12"));
   Call(Id::GetAgentSchema, 2, rpc::GetAgentSchemaRequestT(), 0);
   EXPECT_EQ(Answer().error_message, "");
+  Call(Id::SetQpos, 5, rpc::SetQposRequestT(), 0);
+  EXPECT_EQ(Answer().error_code,
+            static_cast<uint16_t>(ErrorCode::kAlreadyAttached));
+  Call(Id::SaveStates, 6, rpc::SaveStatesRequestT(), 0);
+  EXPECT_EQ(Answer().error_message, "");
   client_ = "";
+  Call(Id::LoadStates, 7, rpc::LoadStatesRequestT(), 0);
+  EXPECT_EQ(Answer().error_code,
+            static_cast<uint16_t>(ErrorCode::kUnsupported));
   Call(Id::ResetAgent, 3, rpc::ResetAgentRequestT(), 0);
   EXPECT_EQ(Answer().error_message, "");
   rpc::SetPausedRequestT pause;

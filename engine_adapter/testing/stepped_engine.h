@@ -21,9 +21,11 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "base/error.h"
+#include "engine_adapter/core/state_rows.h"
 #include "engine_adapter/engine.h"
 #include "engine_adapter/ports/simulation_port.h"
 #include "engine_adapter/testing/engine_rig.h"
+#include "transport/step_arrays.h"
 
 namespace tandem {
 
@@ -31,7 +33,15 @@ class SteppedEngine final : public SimulationPort {
  public:
   // Resets all environments.
   explicit SteppedEngine(std::unique_ptr<Engine> engine)
-      : rig(std::move(engine)) {
+      : rig(std::move(engine)),
+        rows_(&arrays_, [](uint32_t) { return false; }) {
+    arrays_.num_envs = rig.schema().num_envs;
+    arrays_.obs_size = rig.schema().obs_size;
+    arrays_.act_size = rig.schema().act_size;
+    arrays_.info_size =
+        static_cast<uint32_t>(rig.infos.size() / arrays_.num_envs);
+    arrays_.obs = rig.obs;
+    arrays_.infos = rig.infos;
     Check(rig.ResetAll(0));
   }
 
@@ -86,8 +96,11 @@ class SteppedEngine final : public SimulationPort {
   void Reset(std::span<const uint32_t> envs, std::optional<uint64_t> seed,
              std::function<void(absl::Status)> done) override {
     NoteChange();
-    done(rig.Reset(envs, seed));
+    const absl::Status status = rig.Reset(envs, seed);
+    for (const uint32_t env : envs) (void)rows_.Put(env, arrays_);
+    done(status);
   }
+  StateRows* state_rows() override { return &rows_; }
   uint64_t frame_seq() const override { return frame_seq_; }
   uint64_t steps() const override { return steps_; }
   uint64_t changes() const override { return changes_; }
@@ -105,6 +118,8 @@ class SteppedEngine final : public SimulationPort {
     NoteChange();
   }
 
+  StepArrays arrays_;
+  StateRows rows_;
   rpc::SimulationMode mode_ = rpc::SimulationMode::FAST;
   double realtime_factor_ = 1;
   bool paused_ = false;

@@ -24,7 +24,7 @@ TINY = ["--quick", "--rounds=1", "--seconds=0.02", "--no_peers"]
 ROWS = {
     "steps": "spin socket grpc host_adaptive python_adaptive python_make_vec python_socket python_pipe",
     "busy": "host_spin host_adaptive host_block",
-    "make_vec": "make_vec tandem",
+    "make_vec": "make_vec states tandem",
     "workers": "bound lock_step workers sketch",
     "mujoco": "tandem tandem_halves",
     "start": "make_vec",

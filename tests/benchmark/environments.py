@@ -65,6 +65,9 @@ class Cell:
         return list(random.uniform(-bound, bound, (_BATCHES, self.envs, size)).astype(np.float32).astype(dtype))
 
 
+_START = Cell("HalfCheetah-v5", 64)
+
+
 def _stepping(step: Callable[[Any], Any], batches: Sequence[Any], cell: Cell) -> Turn:
     """Warms a row up, and returns the function that runs a turn."""
     if cell.policy:
@@ -132,6 +135,15 @@ def _make_vec(cell: Cell, name: str) -> Iterator[Turn]:
         envs = tandem.SharedMemoryVectorEnv(client)
         envs.reset(seed=0)
         yield _stepping(envs.step, cell.actions(), cell)
+
+
+@contextlib.contextmanager
+def _states(cell: Cell, name: str) -> Iterator[Turn]:
+    """Saves and loads all environments, in place of each step."""
+    with _client(cell, "adaptive", name) as client:
+        envs = tandem.SharedMemoryVectorEnv(client)
+        envs.reset(seed=0)
+        yield _stepping(lambda _: envs.load_state(envs.save_state()), cell.actions(), cell)
 
 
 @contextlib.contextmanager
@@ -219,6 +231,7 @@ def _rows(cell: Cell, against: str) -> dict[str, Row]:
     }
     found = [
         row("make_vec", "Tandem, make_vec", functools.partial(_make_vec, cell)),
+        row("states", "Tandem, save_state and load_state", functools.partial(_states, cell)),
         row("tandem", "Tandem, SharedMemoryClient", functools.partial(_tandem, cell, "adaptive")),
         row("tandem_spin", "Tandem, its client spins", functools.partial(_tandem, cell, "spin")),
         row("tandem_halves", "Tandem, two halves in turn", functools.partial(_halves, cell)),
@@ -243,6 +256,7 @@ def _mujoco_cases() -> Iterator[Case]:
 def _make_vec_cases() -> Iterator[Case]:
     for cell in (Cell("CartPole-v1", 1), Cell("CartPole-v1", 64), Cell("HalfCheetah-v5", 64), Cell("Ant-v5", 64)):
         yield _case(cell, "make_vec tandem envpool gymnasium_sync gymnasium_async", "make_vec", "us")
+    yield replace(_case(_START, "make_vec states", "make_vec", "us"), title=f"{_START}, saved and loaded")
     for cell in (Cell("CartPole-v1", 16, threads=1), Cell("HalfCheetah-v5", 8), Cell("HalfCheetah-v5", 64)):
         for policy in policies.ALL:
             after = replace(cell, policy=policy)
@@ -251,9 +265,6 @@ def _make_vec_cases() -> Iterator[Case]:
         rows = _rows(after, "make_vec")
         its = [replace(rows[key], python="torch") for key in ("make_vec", "tandem")]
         yield Case(str(after), its, ("p50 us",), quick=False)
-
-
-_START = Cell("HalfCheetah-v5", 64)
 
 
 def _start_of_client(name: str, seconds: float) -> Figures:

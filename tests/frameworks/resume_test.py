@@ -59,3 +59,32 @@ def test_a_killed_training_continues_digit_for_digit(name: str, tmp_path: Path) 
                     training.send_signal(signal.SIGKILL)
                     break
     assert found.keys() == curve.keys()
+
+
+def _recipe(name: str, folder: Path, kill_at: int, *more: str) -> dict[int, str]:
+    """Runs a recipe, and kills it at a number of steps; returns the return that it printed at each number."""
+    options = ["--task=Hopper-v5", "--num_envs=8", "--steps=6144", "--seed=2", "--every=1024", f"--checkpoint={folder}"]
+    command = [sys.executable, f"client_py/examples/{name}.py", *options, *more]
+    found: dict[int, str] = {}
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as training:
+        assert training.stdout is not None
+        for line in training.stdout:  # "\r" ends a line, too
+            if line.strip():
+                steps, _, _, mean, *_ = line.split()
+                found[int(steps.replace(",", ""))] = mean
+                if kill_at and max(found) >= kill_at:
+                    training.send_signal(signal.SIGKILL)
+                    break
+    assert kill_at or training.returncode == 0
+    return found
+
+
+@pytest.mark.parametrize("name", ["train_ppo_cleanrl", "train_ppo_sb3"])
+def test_a_killed_recipe_continues_digit_for_digit(name: str, tmp_path: Path) -> None:
+    """With environments in an engine; the second run begins with the last checkpoint."""
+    whole = _recipe(name, tmp_path / "whole", 0)
+    killed = _recipe(name, tmp_path / "killed", 3500)
+    rest = _recipe(name, tmp_path / "killed", 0, "--resume")
+    assert 1024 < min(rest) <= max(killed) and max(rest) == max(whole) == 6144
+    assert len(set(whole.values())) > 5
+    assert killed | rest == whole

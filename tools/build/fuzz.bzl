@@ -2,7 +2,7 @@
 
 load("//tools/build:targets.bzl", "cc_library", "with_tested")
 
-def fuzz_target(name, deps = [], corpus = "corpus", scripts = 4000):
+def fuzz_target(name, deps = [], corpus = "corpus", scripts = 4000, data = []):
     """Makes a fuzz target of NAME.cc, which defines LLVMFuzzerTestOneInput.
 
     NAME is the fuzzer: bazel run --config=fuzz //some:NAME -- -max_total_time=60. NAME_test runs the same function over
@@ -13,11 +13,13 @@ def fuzz_target(name, deps = [], corpus = "corpus", scripts = 4000):
       deps: What the source file needs, but for "//transport/testing:fuzz_script", Abseil, and :X of X_fuzz.
       corpus: The folder of inputs beside the BUILD file.
       scripts: How many random scripts NAME_test runs.
+      data: What it reads.
     """
     cc_library(
         name = name + "_function",
         testonly = True,
         srcs = [name + ".cc"],
+        data = data,
         deps = with_tested(name, deps, "_fuzz") + ["//transport/testing:fuzz_script"],
         alwayslink = True,
     )

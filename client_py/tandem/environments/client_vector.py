@@ -15,6 +15,7 @@ from tandem.arguments import seconds
 from tandem.arguments.arrays import seeds_of
 from tandem.client import AutoresetMode, SharedMemoryClient
 from tandem.environments.row_infos import chosen_infos
+from tandem.environments.sealed_state import expected_states
 from tandem.environments.vector_arguments import Mask, Seed, distinct_ids, reset_mask, seed_of_chosen
 from tandem.errors import ClientClosed, EngineFailed, InvalidArgument, StepPending, TandemError
 from tandem.handles import NotPicklable
@@ -256,6 +257,69 @@ class ClientVectorEnv(NotPicklable, GymnasiumVectorEnv, metaclass=Sb3Hint):
         index = np.asarray(ids)
         chosen = rewards[index], terminations[index], truncations[index], chosen_infos(infos, ids)
         return self._observations_of(ids, obs), *chosen
+
+    def save_state(self, env_ids: EnvIds = None) -> list[bytes]:
+        """Returns the state of each environment: all that decides its future.
+
+        `load_state` continues from it: in the same or other rows, here or in another process with equal environments.
+        `env_ids` as for `step`.
+
+        A state of an environment in Python contains pickles: load only your own.
+
+        Raises:
+          Unsupported: One cannot be saved; the text has the reason, such as an attribute and its type.
+          StepPending: The last step was not received.
+          TandemError: As `SharedMemoryClient.step`.
+        """
+        return self._saved_states(self._expect_states("save_state", env_ids))
+
+    def load_state(self, states: Sequence[bytes], env_ids: EnvIds = None) -> tuple[Obs, dict[str, Any]]:
+        """Puts states of `save_state` in place, one for each environment, and returns results as `reset` does.
+
+        They are the observation and infos that the environment had returned last. It counts as a reset: it drops a
+        pending step, and ends a failure. If a state is refused, no environment changes. An episode that had ended
+        continues with its reset, in the next step with NEXT_STEP, and at once with SAME_STEP.
+
+        Raises:
+          InvalidArgument: Another number of states, or damaged bytes.
+          LayoutMismatch: A state of other environments or of a newer Tandem.
+          TandemError: As `save_state` and `reset`.
+        """
+        if self._client.pending and not self._steps_in_parts:
+            with contextlib.suppress(EngineFailed):  # the results are dropped
+                self._client.recv()
+        ids = self._expect_states("load_state", env_ids)
+        expected_states(states, len(ids))
+        self._stage_states(states, ids)
+        try:
+            return self.reset(env_ids=None if env_ids is None else ids)
+        except BaseException:
+            with contextlib.suppress(TandemError):
+                self._discard_states(ids)
+            raise
+
+    def _saved_states(self, ids: list[int]) -> list[bytes]:
+        raise NotImplementedError
+
+    def _stage_states(self, states: Sequence[bytes], ids: list[int]) -> None:
+        """Gives environments the states that their next reset puts in place; after an exception none has one."""
+        raise NotImplementedError
+
+    def _discard_states(self, ids: list[int]) -> None:
+        """Drops states that no reset has put in place."""
+        raise NotImplementedError
+
+    def _expect_states(self, call: str, env_ids: EnvIds) -> list[int]:
+        if self.closed:
+            raise self._closed_error(call)
+        if self._client.pending or self._steps_in_parts:
+            raise StepPending(f"{call}: expected results that were received, found a pending step; call recv() first")
+        return list(range(self.num_envs)) if env_ids is None else distinct_ids(env_ids, self.num_envs)
+
+    @property
+    def _steps_in_parts(self) -> bool:
+        """Whether steps of halves or batches have begun."""
+        return False
 
     def close_extras(self, **kwargs: Any) -> None:
         """Closes the client, and the engine if the constructor got one; `close` calls this.

@@ -1,8 +1,9 @@
 """`OwnRewardsVectorEnv`: environments of an engine, with rewards, ends and observations by functions of the trainer."""
 
 import os
+import struct
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
@@ -17,6 +18,7 @@ from tandem.environments.client_vector import GymnasiumVectorEnv, StepResults
 from tandem.environments.description import InfoField, has_rows
 from tandem.environments.own_run import OwnRun
 from tandem.environments.row_infos import final_infos, merged_infos, split_infos
+from tandem.environments.sealed_state import ENGINE, fingerprint, sealed, unsealed
 from tandem.environments.transition import Mask, OwnFunctions, Transition
 from tandem.environments.vector import SharedMemoryVectorEnv
 from tandem.errors import Unsupported
@@ -33,6 +35,10 @@ _VALUES_OF_EACH = {
     "geom_xpos": 3,
     "site_xpos": 3,
 }
+
+# Of a saved state: steps of the episode, whether it has ended, its return and last reward. An own observation follows.
+_PART = struct.Struct("<q?dd")
+_MARK = fingerprint("own rewards")
 
 
 class OwnRewardsVectorEnv(SharedMemoryVectorEnv, GymnasiumVectorEnv):
@@ -73,6 +79,20 @@ class OwnRewardsVectorEnv(SharedMemoryVectorEnv, GymnasiumVectorEnv):
         step = super()._make_stepper(client)
         self._own_step = OwnStep(client, step, self._functions, self._mode, self._task.infos)
         return self._own_step
+
+    def _saved_states(self, ids: list[int]) -> list[bytes]:
+        states = super()._saved_states(ids)
+        return [sealed(ENGINE, _MARK, self._own_step.part_of(i) + state) for i, state in zip(ids, states, strict=True)]
+
+    def _stage_states(self, states: Sequence[bytes], ids: list[int]) -> None:
+        payloads = [unsealed(f"states[{at}]", state, ENGINE, _MARK, "own rewards") for at, state in enumerate(states)]
+        size = self._own_step.part_bytes
+        super()._stage_states([payload[size:] for payload in payloads], ids)
+        self._own_step.parts = dict(zip(ids, payloads, strict=True))
+
+    def _discard_states(self, ids: list[int]) -> None:
+        self._own_step.parts = {}
+        super()._discard_states(ids)
 
     def _autoreset_of(self, client: SharedMemoryClient) -> AutoresetMode:
         return self._mode
@@ -132,6 +152,15 @@ class OwnStep:
         self.first_observations = None
         if functions.observation is not None:
             self.first_observations = functions.observations_of(self._transition)
+        self._shown = self.first_observations  # the last own observations
+        self.parts: dict[int, bytes] = {}  # of saved states, for the next reset of each environment
+        self.part_bytes = _PART.size + (0 if self._shown is None else self._shown[0].nbytes)
+
+    def part_of(self, env_id: int) -> bytes:
+        """Returns an environment's part of a saved state, `part_bytes` long."""
+        values = (0.0, 0.0) if self._run is None else self._run.values[:, env_id]
+        part = _PART.pack(self._steps[env_id], self._ended[env_id], *values)
+        return part if self._shown is None else part + self._shown[env_id].tobytes()
 
     def step(self, actions: Any) -> StepResults:
         """Does `send`, then `recv`."""
@@ -215,7 +244,13 @@ class OwnStep:
         """Returns the observations and infos of a reset."""
         obs, infos = self._step.reset_results()
         self._read_flags()
-        return self._own_observations(obs), infos
+        obs = self._own_observations(obs)
+        if self.parts and self._shown is not None:
+            for env_id, part in self.parts.items():
+                obs[env_id] = np.frombuffer(part, obs.dtype, obs[0].size, _PART.size).reshape(obs[0].shape)
+            self._shown = obs.copy()
+        self.parts = {}
+        return obs, infos
 
     def _catch_up(self) -> None:
         """Reads the flags of an exchange whose results were not received."""
@@ -241,6 +276,10 @@ class OwnStep:
         ends = client.truncateds if self._functions.terminated is not None else client.dones
         self._ended[stepping] = ends[stepping] != 0
         self._ended[resetting] = False
+        for env_id, part in self.parts.items():
+            steps[env_id], self._ended[env_id], *values = _PART.unpack_from(part)
+            if self._run is not None:
+                self._run.values[:, env_id] = values
         client.dones[:] = self._ended
         self._steps[:] = steps
         self._is_unread = False
@@ -265,7 +304,9 @@ class OwnStep:
     def _own_observations(self, obs: Any) -> Any:
         if self._functions.observation is None:
             return obs
-        return self._functions.observations_of(self._transition, self.first_observations)
+        own = self._functions.observations_of(self._transition, self.first_observations)
+        self._shown = own.copy()  # `own` is the caller's
+        return own
 
     def _with_final(
         self, results: StepResults, ended: Mask, reset_obs: NDArray[Any], reset_infos: dict[str, Any]
@@ -276,7 +317,7 @@ class OwnStep:
         infos = merged_infos(infos, reset_infos) | final_infos(obs, final_info, ended)
         if self._functions.observation is not None:
             obs[ended] = reset_obs[ended]
-            reset_obs = obs
+            reset_obs, self._shown = obs, obs.copy()
         return reset_obs, rewards, terminations, truncations, infos
 
 

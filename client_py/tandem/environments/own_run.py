@@ -17,7 +17,8 @@ class OwnRun:
 
     def __init__(self, num_envs: int) -> None:
         """Takes the number of environments, whose episodes begin now."""
-        self._returns, self._rewards = np.zeros(num_envs), np.zeros(num_envs)
+        self.values = np.zeros((2, num_envs))  # of each environment: the episode's return, and the last reward
+        self._returns, self._rewards = self.values
         self._ended: deque[tuple[float, int]] = deque(maxlen=_EPISODES)  # return and length of each episode
         self._means: Any = None  # of both in _ended; None: no episode has ended
         self._episodes = 0

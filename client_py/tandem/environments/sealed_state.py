@@ -55,8 +55,15 @@ def unsealed(name: str, data: bytes, kind: int, its_fingerprint: int, whose: str
     if found != kind:
         raise LayoutMismatch(f"{name}: expected {_NAMES[kind]}, found {_NAMES.get(found, f'kind {found}')}")
     if mark != its_fingerprint:
-        raise LayoutMismatch(f"{name}: expected a state of {whose}, found one of another task")
+        raise LayoutMismatch(f"{name}: expected a state of {whose}, found one of another task or model")
     return payload
+
+
+def expected_states(states: object, count: int) -> None:
+    """Refuses anything but a list or tuple with this number of states, with InvalidArgument."""
+    if not isinstance(states, list | tuple) or len(states) != count:
+        found = len(states) if isinstance(states, list | tuple) else shown(states)
+        raise InvalidArgument(f"states: expected {count}, one for each environment, found {found}")
 
 
 def _checksum(header: bytes, payload: bytes) -> int:

@@ -278,6 +278,16 @@ class SharedMemoryVectorEnv(ClientVectorEnv, GymnasiumVectorEnv):
             f"{call}: the environments are in the engine's process and are not Python objects; {instead}"
         )
 
+    def _saved_states(self, ids: list[int]) -> list[bytes]:
+        return self._client.states.save(ids)
+
+    def _stage_states(self, states: Sequence[bytes], ids: list[int]) -> None:
+        self._client.states.load(states, ids)
+
+    def _discard_states(self, ids: list[int]) -> None:
+        if not self._client.pending:
+            self._client.states.discard(ids)
+
     def _note_reset(self, contracts: list[SimulationContract | None], mask: Mask, seed: Seed) -> None:
         """Records the contracts and the seeds of the environments that are reset."""
         if seed is None and not any(contracts):

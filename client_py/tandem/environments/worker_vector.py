@@ -3,7 +3,6 @@
 Length: one class, with the contract of each method.
 """
 
-import contextlib
 import functools
 import pickle
 import sys
@@ -27,7 +26,7 @@ from tandem.environments.lanes import Batches, Halves, Lanes
 from tandem.environments.row_infos import chosen_infos
 from tandem.environments.sealed_state import PYTHON, sealed, unsealed
 from tandem.environments.vector_arguments import Mask, Seed, distinct_ids
-from tandem.errors import EnvFailed, InvalidArgument, PeerGone, StepPending, StepTimeout, TandemError, Unsupported
+from tandem.errors import EnvFailed, InvalidArgument, PeerGone, StepTimeout, TandemError, Unsupported
 from tandem.spaces.batches import Actions, Observations
 from tandem.workers import env_states
 from tandem.workers.env_states import Saved
@@ -389,18 +388,7 @@ class WorkerVectorEnv(ClientVectorEnv, GymnasiumVectorEnv):
         function = functools.partial(_set, text("name", name), [value] * self.num_envs)
         self._apply(f"set_attr({name!r})", function, env_ids)
 
-    def save_state(self, env_ids: EnvIds = None) -> list[bytes]:
-        """Returns the state of each environment: all that decides its future, with its wrappers.
-
-        `load_state` continues from it: in the same or other rows, here or in another process with equal environments.
-        The bytes contain pickles: load only your own. `env_ids` as for `step`.
-
-        Raises:
-          Unsupported: An environment cannot be saved; the text has the attribute and its type.
-          StepPending: The last step was not received.
-          TandemError: As `call`.
-        """
-        ids = self._expect_states("save_state", env_ids)
+    def _saved_states(self, ids: list[int]) -> list[bytes]:
         infos, ended = self._infos.rows(), self._client.dones != 0
         next_step = self.autoreset_mode.name == AutoresetMode.NEXT_STEP.name
         each = list(iterate(self.observation_space, self._last_observations()))
@@ -411,25 +399,7 @@ class WorkerVectorEnv(ClientVectorEnv, GymnasiumVectorEnv):
         mark, _ = self._fingerprint()
         return [sealed(PYTHON, mark, state) for state in states]
 
-    def load_state(self, states: Sequence[bytes], env_ids: EnvIds = None) -> tuple[Obs, dict[str, Any]]:
-        """Puts states of `save_state` in place, one for each environment, and returns results as `reset` does.
-
-        They are the observation and infos that the environment had returned last. It counts as a reset: it drops a
-        pending step, and ends a failure. If a state is refused, no environment changes. An episode that had ended
-        continues with its reset, in the next step with NEXT_STEP, and at once with SAME_STEP.
-
-        Raises:
-          InvalidArgument: Another number of states, or damaged bytes.
-          LayoutMismatch: A state of other environments or of a newer Tandem.
-          TandemError: As `save_state` and `reset`.
-        """
-        if self._client.pending and not self._lanes.busy:
-            with contextlib.suppress(EnvFailed):
-                self._client.recv()
-        ids = self._expect_states("load_state", env_ids)
-        if not isinstance(states, list | tuple) or len(states) != len(ids):
-            found = len(states) if isinstance(states, list | tuple) else shown(states)
-            raise InvalidArgument(f"states: expected {len(ids)}, one for each environment, found {found}")
+    def _stage_states(self, states: Sequence[bytes], ids: list[int]) -> None:
         mark, whose = self._fingerprint()
         payloads = {
             env_id: unsealed(f"states[{at}]", state, PYTHON, mark, whose)
@@ -438,18 +408,17 @@ class WorkerVectorEnv(ClientVectorEnv, GymnasiumVectorEnv):
         try:
             self._apply("load_state", functools.partial(_stage_state, payloads), ids)
         except BaseException:
-            self._apply("load_state", env_states.discard, ids)
+            self._discard_states(ids)
             raise
         resets = self.autoreset_mode.name == AutoresetMode.SAME_STEP.name
         self._apply("load_state", functools.partial(env_states.commit, resets), ids)
-        return self.reset(env_ids=None if env_ids is None else ids)
 
-    def _expect_states(self, call: str, env_ids: EnvIds) -> list[int]:
-        if self.closed:
-            raise self._closed_error(call)
-        if self._client.pending or self._lanes.busy:
-            raise StepPending(f"{call}: expected results that were received, found a pending step; call recv() first")
-        return list(range(self.num_envs)) if env_ids is None else distinct_ids(env_ids, self.num_envs)
+    def _discard_states(self, ids: list[int]) -> None:
+        self._apply("load_state", env_states.discard, ids)
+
+    @property
+    def _steps_in_parts(self) -> bool:
+        return bool(self._lanes.busy)
 
     def _fingerprint(self) -> tuple[int, str]:
         """Returns that of the first environment, to which all are equal."""

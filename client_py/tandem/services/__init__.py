@@ -11,6 +11,7 @@ from tandem.services.mujoco import ControlsSent, JointState, Mujoco, MujocoInfo
 from tandem.services.own import Own
 from tandem.services.scene import Entity, Scene, SceneInfo, SimulationMode, Transform
 from tandem.services.service_info import ServiceInfo
+from tandem.services.states import States
 from tandem.services.streams import Stream
 from tandem.services.telemetry import Telemetry, TelemetryFrame, TelemetrySchema
 from tandem.services.viewport import Viewport, ViewportInfo, ViewportStreamConfig
@@ -39,6 +40,7 @@ __all__ = [
     "ServiceInfo",
     "SimulationContract",
     "SimulationMode",
+    "States",
     "Stream",
     "Telemetry",
     "TelemetryFrame",

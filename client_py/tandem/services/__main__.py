@@ -10,6 +10,7 @@ from tandem.services.debug import Debug
 from tandem.services.mujoco import Mujoco
 from tandem.services.own import Own
 from tandem.services.scene import Scene
+from tandem.services.states import States
 from tandem.services.telemetry import Telemetry
 from tandem.services.viewport import Viewport
 
@@ -17,7 +18,7 @@ from tandem.services.viewport import Viewport
 def table() -> str:
     """Returns a row for each method: how it is called, without `timeout`, and its docstring's first line."""
     rows = ["| method | effect |", "|---|---|"]
-    for service in (Agent, Mujoco, Telemetry, Scene, Camera, Viewport, Debug, Own):
+    for service in (Agent, States, Mujoco, Telemetry, Scene, Camera, Viewport, Debug, Own):
         for name, method in _methods(service).items():
             arguments = [
                 f"{each.name}=" if each.kind is each.KEYWORD_ONLY else each.name

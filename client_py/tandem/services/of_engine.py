@@ -12,6 +12,7 @@ from tandem.services.mujoco import Mujoco
 from tandem.services.own import Own
 from tandem.services.scene import Scene
 from tandem.services.service_info import ServiceInfo, ask_services
+from tandem.services.states import States
 from tandem.services.telemetry import Telemetry
 from tandem.services.viewport import Viewport
 
@@ -27,7 +28,7 @@ class EngineServices:
         self._caller = caller = Caller(native)
         self.agent, self.mujoco, self.telemetry = Agent(caller), Mujoco(caller), Telemetry(caller)
         self.scene, self.camera, self.viewport = Scene(caller), Camera(caller), Viewport(caller)
-        self.debug, self.own = Debug(caller), Own(caller)
+        self.debug, self.own, self.states = Debug(caller), Own(caller), States(caller)
 
     def services(self, *, timeout: float | None = None) -> dict[str, ServiceInfo]:
         """Returns the engine's services by name, such as "camera"."""

@@ -32,6 +32,8 @@ def test_services_are_named_with_their_methods(shared: tandem.SharedMemoryClient
     assert agent.enabled and agent.methods == {
         tandem.services.MethodId.GetAgentSchema,
         tandem.services.MethodId.ResetAgent,
+        tandem.services.MethodId.SaveStates,
+        tandem.services.MethodId.LoadStates,
     }
 
 

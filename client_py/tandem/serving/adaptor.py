@@ -30,6 +30,7 @@ _PORTS = {
     "show_marks": "debug",
     "set_contract": "randomization",
     "call_own": "own",
+    "save_state": "states",
     "scene": "live_scene",
 }
 
@@ -114,6 +115,7 @@ class Adaptor:
         self.camera_rows = self._camera_rows() if "camera" in self.ports else []
         self.joint_info = self._joint_info() if "joints" in self.ports else None
         self._both("own_methods", bool(engine.own_methods), "call_own", "own" in self.ports)
+        self._both("save_state", "states" in self.ports, "load_state", self._defines("load_state"))
         self._both("scene", self._defines("scene"), "poses", self._defines("poses"))
 
     def _defines(self, method: str) -> bool:
@@ -307,6 +309,17 @@ class Adaptor:
         if not isinstance(answer, bytes | bytearray | memoryview):
             raise EngineFailed(f"call_own({name!r}) of {self._name}: expected bytes, found {shown(answer)}")
         return bytes(answer)
+
+    def save_state(self, env: int) -> bytes:
+        """Returns an environment's state."""
+        state = self._engine.save_state(env)
+        if not isinstance(state, bytes | bytearray | memoryview):
+            raise EngineFailed(f"save_state of {self._name}: expected bytes, found {shown(state)}")
+        return bytes(state)
+
+    def load_state(self, env: int, data: bytes) -> None:
+        """Passes a state."""
+        self._engine.load_state(env, data)
 
     def set_contract(self, envs: list[int], fields: dict[str, Any] | None, seed: int | None) -> list[str]:
         """Passes a contract; returns the names of its unused fields."""

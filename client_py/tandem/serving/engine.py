@@ -224,3 +224,17 @@ class Engine:
           Names of given fields without effect on this task.
         """
         raise Unsupported("agent: this engine has no domain randomisation")
+
+    def save_state(self, env: int) -> bytes:
+        """Returns all that decides an environment's future, for `save_state` of the environments.
+
+        Its rows in the arrays, and whether its episode has ended, are saved without it.
+        """
+        raise Unsupported("states: this engine does not save them")
+
+    def load_state(self, env: int, data: bytes) -> None:
+        """Puts a state of `save_state` in place, instead of a reset of this environment; writes no rows.
+
+        The state may come from another environment, or another process with an equal engine.
+        """
+        raise Unsupported("states: this engine does not load them")

@@ -95,6 +95,7 @@ CounterEngine::CounterEngine(const Options& options)
           }),
       marks_(options.num_envs),
       methods_(&state_),
+      state_port_(&state_),
       camera_(&state_, &marks_) {
   std::random_device entropy;
   for (CounterState::Env& env : state_.envs) env.random.seed(entropy());
@@ -104,6 +105,7 @@ absl::Status CounterEngine::Reset(std::span<const ResetRequest> requests,
                                   const ResetIo& io) {
   for (const ResetRequest& request : requests) {
     CounterState::Env& env = state_.envs[request.env];
+    if (state_port_.Load(request.env)) continue;
     if (request.seed) {
       env.random.seed(*request.seed);
       env.seed_steps = 0;
@@ -145,6 +147,7 @@ void CounterEngine::ClearClientState() {
     env.noise.reset();  // the reset that follows moves the counter back
   }
   marks_.Clear();
+  state_port_.Clear();
 }
 
 double CounterEngine::step_secs() const { return kStepSecs; }

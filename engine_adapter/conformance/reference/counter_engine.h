@@ -57,6 +57,7 @@ class CounterEngine final : public Engine {
             .scene = &scene_,
             .camera = &camera_,
             .debug = &marks_,
+            .states = &state_port_,
             .own = &methods_};
   }
   SceneSource* scene() override { return &live_scene_; }
@@ -76,6 +77,7 @@ class CounterEngine final : public Engine {
   FixedScene live_scene_;
   DebugCanvas marks_;
   CounterMethods methods_;
+  CounterStates state_port_;
   CounterCamera camera_;  // last: its thread ends first
 };
 

@@ -1,5 +1,6 @@
 #include "engine_adapter/conformance/reference/counter_ports.h"
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstddef>
@@ -13,6 +14,7 @@
 #include "base/quoted.h"
 #include "engine_adapter/contract_fields.h"
 #include "engine_adapter/core/env_random.h"
+#include "engine_adapter/core/state_bytes.h"
 
 namespace tandem {
 namespace {
@@ -30,6 +32,12 @@ constexpr std::array<EntityRow, kCameraId> kEntities = {{
 }};
 
 constexpr char kUsedField[] = "pose_position_noise";
+
+template <typename Bytes, typename Env>
+void Transfer(Bytes& bytes, Env& env) {
+  bytes.Values(env.random, env.episode_number, env.episode_steps,
+               env.seed_steps, env.start, env.noise);
+}
 
 }  // namespace
 
@@ -167,6 +175,46 @@ absl::StatusOr<std::vector<std::string>> CounterRandomization::SetContract(
                                    .random = EnvRandom(first_seed + env)};
   }
   return unused;
+}
+
+absl::Status CounterStates::Save(uint32_t env, std::string* state) {
+  StateWriter to(state);
+  Transfer(to, state_->envs[env]);
+  to.Row(std::span<const float>(state_->ActionsOf(env)));
+  const std::map<uint32_t, float>& controls = state_->envs[env].controls;
+  to.Values(static_cast<uint32_t>(controls.size()));
+  for (const auto& [actuator, value] : controls) to.Values(actuator, value);
+  return absl::OkStatus();
+}
+
+absl::Status CounterStates::Stage(uint32_t env, absl::string_view state) {
+  StateReader from(state);
+  Staged staged;
+  staged.actions.resize(state_->act_size);
+  Transfer(from, staged.env);
+  from.Row(std::span(staged.actions));
+  uint32_t controls = 0;
+  from.Values(controls);
+  if (controls > state_->act_size) from.Refuse();
+  for (uint32_t i = 0; i < std::min(controls, state_->act_size); ++i) {
+    uint32_t actuator = 0;
+    float value = 0;
+    from.Values(actuator, value);
+    if (actuator >= state_->act_size) from.Refuse();
+    staged.env.controls[actuator] = value;
+  }
+  TANDEM_RETURN_IF_ERROR(from.Finish());
+  staged_[env] = std::move(staged);
+  return absl::OkStatus();
+}
+
+bool CounterStates::Load(uint32_t env) {
+  const auto found = staged_.find(env);
+  if (found == staged_.end()) return false;
+  state_->envs[env] = std::move(found->second.env);
+  std::ranges::copy(found->second.actions, state_->ActionsOf(env).begin());
+  staged_.erase(found);
+  return true;
 }
 
 void CounterMethods::CallOwn(size_t method, std::span<const uint8_t> request,

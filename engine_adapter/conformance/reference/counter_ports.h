@@ -15,6 +15,7 @@
 #define TANDEM_ENGINE_ADAPTER_CONFORMANCE_REFERENCE_COUNTER_PORTS_H_
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <span>
 #include <string>
@@ -94,6 +95,30 @@ class CounterRandomization final : public RandomizationPort {
 
  private:
   CounterState* state_;
+};
+
+// States as bytes: counts, the random stream, the contract and set controls.
+class CounterStates final : public StatePort {
+ public:
+  explicit CounterStates(CounterState* state) : state_(state) {}
+
+  std::string Fingerprint() const override { return "1"; }
+  absl::Status Save(uint32_t env, std::string* state) override;
+  absl::Status Stage(uint32_t env, absl::string_view state) override;
+  void Discard(uint32_t env) override { staged_.erase(env); }
+
+  // Puts the environment's staged state in place; false: there is none.
+  bool Load(uint32_t env);
+  void Clear() { staged_.clear(); }
+
+ private:
+  struct Staged {
+    CounterState::Env env;
+    std::vector<float> actions;
+  };
+
+  CounterState* state_;
+  std::map<uint32_t, Staged> staged_;
 };
 
 // "echo" answers with the request; "counts" with the steps of each environment,

@@ -34,8 +34,14 @@ struct CounterPlace {
 struct CounterState {
   // A contract: at each reset the counter starts at another place.
   struct StartNoise {
-    std::array<float, 3> metres;  // standard deviation along each axis
-    EnvRandom random;
+    std::array<float, 3> metres = {};  // standard deviation along each axis
+    EnvRandom random = EnvRandom(0);
+
+    // For saved states.
+    template <typename Bytes, typename Noise>
+    static void Transfer(Bytes& bytes, Noise& noise) {
+      bytes.Values(noise.metres, noise.random);
+    }
   };
 
   struct Env {

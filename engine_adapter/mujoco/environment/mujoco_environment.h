@@ -25,6 +25,7 @@
 #include "absl/status/statusor.h"
 #include "engine_adapter/core/env_random.h"
 #include "engine_adapter/core/environment.h"
+#include "engine_adapter/core/state_bytes.h"
 #include "engine_adapter/mujoco/model/model_file.h"
 #include "engine_adapter/mujoco/model/task.h"
 #include "engine_adapter/mujoco/randomization/randomization.h"
@@ -58,6 +59,12 @@ class MujocoEnvironment final : public Environment {
   void Reset(EnvRandom& random, const EnvironmentRow& row) override;
   StepOutcome Step(std::span<const float> actions,
                    const EnvironmentRow& row) override;
+
+  // kUnsupported: a model with flexible or sleeping bodies, of which MuJoCo's
+  // states are not complete; and SaveModelChanges' error.
+  absl::Status SaveState(StateWriter* to) const override;
+  // Also the errors of MakeOwnModel.
+  absl::StatusOr<std::function<void()>> StageState(StateReader* from) override;
 
   // Returns to the shared model, without a contract or set controls.
   void ClearClientState() override;
@@ -98,6 +105,11 @@ class MujocoEnvironment final : public Environment {
   }
 
  private:
+  struct Saved;
+
+  // Whether a state includes changes of the model.
+  bool needs_own_model() const { return is_randomized() || is_model_changed_; }
+  void Load(const Saved& saved);
   void DrawModel();
   void ReturnToSharedModel();
   void TakeActions(std::span<const float> actions);

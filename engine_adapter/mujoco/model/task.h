@@ -101,6 +101,12 @@ class Task {
     state_.Put(data, infos);
   }
 
+  // What the next Step reads of `data` before it simulates, besides the
+  // integration state of MuJoCo: values that the last step has computed.
+  virtual std::span<mjtNum> ReadBeforeStep(mjData* /*data*/) const {
+    return {};
+  }
+
   // Steps. The caller has copied `action` to `data`->ctrl. Puts the step's
   // other infos.
   virtual StepOutcome Step(std::span<const float> action, mjData* data,

@@ -51,6 +51,19 @@ struct Contract {
   double standing_probability = 0;
 
   bool operator==(const Contract&) const = default;
+
+  // For saved states.
+  template <typename Bytes, typename C>
+  static void Transfer(Bytes& bytes, C& contract) {
+    bytes.Values(
+        contract.pose_position_noise, contract.pose_orientation_noise,
+        contract.joint_position_noise, contract.joint_velocity_noise,
+        contract.friction, contract.restitution, contract.mass_scale,
+        contract.com_offset, contract.motor_strength, contract.motor_offset,
+        contract.push_interval, contract.push_velocity, contract.terrain,
+        contract.terrain_difficulty, contract.velocity_command,
+        contract.command_resampling_time, contract.standing_probability);
+  }
 };
 
 // kInvalidArgument for the first invalid field; the text has its name, the

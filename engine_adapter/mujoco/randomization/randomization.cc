@@ -5,6 +5,7 @@
 
 #include "engine_adapter/mujoco/randomization/floating_base.h"
 #include "engine_adapter/mujoco/randomization/model_draws.h"
+#include "engine_adapter/mujoco/randomization/terrain.h"
 
 namespace tandem {
 namespace {
@@ -144,6 +145,13 @@ void Randomization::DrawCommand(double now_secs) {
   if (contract_.command_resampling_time) {
     next_command_secs_ =
         now_secs + contract_.command_resampling_time->Draw(random_);
+  }
+}
+
+void Randomization::Read(StateReader* from) {
+  Transfer(*from, *this);
+  if (contract_.terrain && *contract_.terrain > Terrain::kStairs) {
+    from->Refuse();
   }
 }
 

@@ -19,6 +19,7 @@
 #include <utility>
 
 #include "engine_adapter/core/env_random.h"
+#include "engine_adapter/core/state_bytes.h"
 #include "engine_adapter/mujoco/randomization/contract.h"
 #include "engine_adapter/mujoco/randomization/model_parts.h"
 
@@ -63,6 +64,10 @@ class Randomization {
   // within half a time step. Without a resampling time the command stays.
   void AfterStep(const mjModel& model, const mjData& data);
 
+  // The contract, the random stream and what was drawn, for a saved state.
+  void Save(StateWriter* to) const { Transfer(*to, *this); }
+  void Read(StateReader* from);
+
   // The commanded velocity of a robot: forward and left in m/s, turn to the
   // left in rad/s. A component without a range is 0. All 0: stand still.
   const std::array<double, 3>& velocity_command() const {
@@ -70,6 +75,11 @@ class Randomization {
   }
 
  private:
+  template <typename Bytes, typename State>
+  static void Transfer(Bytes& bytes, State& state) {
+    bytes.Values(state.contract_, state.random_, state.next_push_secs_,
+                 state.next_command_secs_, state.velocity_command_);
+  }
   void DrawCommand(double now_secs);
 
   std::shared_ptr<const mjModel> original_;

@@ -1,6 +1,7 @@
 // Ant-v5: run forward on four legs without falling or flipping.
 #include <algorithm>
 #include <cmath>
+#include <span>
 
 #include "engine_adapter/mujoco/model/numpy_sum.h"
 #include "engine_adapter/mujoco/model/part_names.h"
@@ -41,6 +42,10 @@ class Ant final : public NoisyStartTask {
     infos.Put("x_position", data.qpos[0]);
     infos.Put("y_position", data.qpos[1]);
     infos.Put("distance_from_origin", mju_norm(data.qpos, 2));
+  }
+
+  std::span<mjtNum> ReadBeforeStep(mjData* data) const override {
+    return {data->xpos + mjtSize{3} * main_body_, 3};
   }
 
   StepOutcome Step(std::span<const float> action, mjData* data,

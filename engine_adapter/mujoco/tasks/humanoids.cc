@@ -2,6 +2,7 @@
 // get up from lying on the floor.
 #include <algorithm>
 #include <limits>
+#include <span>
 #include <string>
 
 #include "engine_adapter/mujoco/model/numpy_sum.h"
@@ -105,6 +106,10 @@ class Humanoid final : public HumanoidBase {
     infos.Put("y_position", data.qpos[1]);
     PutTendons(data, infos);
     infos.Put("distance_from_origin", mju_norm(data.qpos, 2));
+  }
+
+  std::span<mjtNum> ReadBeforeStep(mjData* data) const override {
+    return {data->xipos, 3 * Bodies()};
   }
 
   StepOutcome Step(std::span<const float> /*action*/, mjData* data,

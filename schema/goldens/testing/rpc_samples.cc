@@ -71,6 +71,12 @@ std::unique_ptr<SimulationContractT> SampleContract() {
   return contract;
 }
 
+std::unique_ptr<EnvStateT> NewEnvState(std::vector<uint8_t> data) {
+  auto state = std::make_unique<EnvStateT>();
+  state->data = std::move(data);
+  return state;
+}
+
 std::unique_ptr<JointStateT> SampleJointState(uint32_t env_id) {
   const float first = static_cast<float>(env_id);
   auto state = std::make_unique<JointStateT>();
@@ -600,6 +606,27 @@ void AddLiveScene(Collection& all) {
   all.Add(MethodId::WatchScene, scene).stream_number = 10;
 }
 
+void AddStates(Collection& all) {
+  SaveStatesRequestT save;
+  save.env_ids = {2, 0};
+  all.Add(MethodId::SaveStates, std::move(save));
+
+  SaveStatesResponseT saved;
+  saved.fingerprint = "HalfCheetah-v5; rows 17, 4";
+  saved.states.push_back(NewEnvState({1, 2, 3, 254}));
+  saved.states.push_back(NewEnvState({5, 6, 7}));
+  all.Add(MethodId::SaveStates, std::move(saved));
+
+  LoadStatesRequestT load;
+  load.fingerprint = "HalfCheetah-v5; rows 17, 4";
+  load.env_ids = {1, 3};
+  load.states.push_back(NewEnvState({1, 2, 3, 254}));
+  load.states.push_back(NewEnvState({5, 6, 7}));
+  all.Add(MethodId::LoadStates, std::move(load));
+
+  all.Add(MethodId::LoadStates, Succeeded<LoadStatesResponseT>("2 states"));
+}
+
 }  // namespace
 
 std::vector<RpcSample> RpcSamples() {
@@ -617,6 +644,7 @@ std::vector<RpcSample> RpcSamples() {
   AddModel(all);  // the order decides the correlation ids
   AddOwn(all);
   AddLiveScene(all);
+  AddStates(all);
   return std::move(all).Take();
 }
 
