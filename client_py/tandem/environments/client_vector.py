@@ -262,9 +262,7 @@ class ClientVectorEnv(NotPicklable, GymnasiumVectorEnv, metaclass=Sb3Hint):
         """Returns the state of each environment: all that decides its future.
 
         `load_state` continues from it: in the same or other rows, here or in another process with equal environments.
-        `env_ids` as for `step`.
-
-        A state of an environment in Python contains pickles: load only your own.
+        `env_ids` as for `step`. A state of an environment in Python contains pickles: load only your own.
 
         Raises:
           Unsupported: One cannot be saved; the text has the reason, such as an attribute and its type.
