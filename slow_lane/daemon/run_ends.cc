@@ -135,9 +135,12 @@ void RunEnds::EndOrRestart(LiveRun* run, RunOutcome outcome) {
   }
   // What ends its processes would end those of the next attempt, too.
   if (run->busy) {
-    return runs_->WhenFree(run, [this, run, outcome]() mutable {
-      EndOrRestart(run, std::move(outcome));
-    });
+    return runs_->WhenFree(
+        run, [this, run, attempt = run->row.attempt, outcome]() mutable {
+          // A second report of the same end.
+          if (IsFinal(run->row.status) || run->row.attempt != attempt) return;
+          EndOrRestart(run, std::move(outcome));
+        });
   }
   starter_->Release(run);
   NoteAttemptsEnd(run, outcome.reason);
@@ -150,6 +153,7 @@ void RunEnds::EndOrRestart(LiveRun* run, RunOutcome outcome) {
   ++run->row.attempt;
   run->row.attempt_started_ns = run->row.attempt_ended_ns = 0;
   run->row.attempt_reason.clear();
+  run->row.attempt_begin = run->last;
   run->dispatched = run->is_awaited = false;
   run->silence = absl::ZeroDuration();
   runs_->MoveTo(run, RUN_STATUS_INIT, std::nullopt,
@@ -188,11 +192,13 @@ void RunEnds::WorkerEnded(LiveRun* run, const v1::WorkerEnded& ended) {
 }
 
 void RunEnds::EndByItsEvents(const std::string& run_id, RunOutcome otherwise) {
-  hub_->Read([this, run_id,
+  const LiveRun* const ended = runs_->Find(run_id);
+  hub_->Read([this, run_id, attempt = ended->row.attempt,
+              begin = ended->row.attempt_begin[Stream::kLifecycle],
               otherwise = std::move(otherwise)](EventReader& reader) mutable {
     bool completed = false;
     v1::EventBatch lifecycle;
-    uint64_t since = 0;
+    uint64_t since = begin;
     // A run has few lifecycle events.
     while (reader.Read(run_id, Stream::kLifecycle, since, {}, &lifecycle)
                .value_or(0) > 0) {
@@ -203,11 +209,15 @@ void RunEnds::EndByItsEvents(const std::string& run_id, RunOutcome otherwise) {
       lifecycle.Clear();
     }
     if (completed) otherwise = {RUN_STATUS_TERM, std::nullopt};
-    loop_->Post([this, run_id, otherwise = std::move(otherwise)]() mutable {
-      LiveRun* const run = runs_->Find(run_id);
-      if (run == nullptr || IsFinal(run->row.status)) return;
-      EndOrRestart(run, std::move(otherwise));
-    });
+    loop_->Post(
+        [this, run_id, attempt, otherwise = std::move(otherwise)]() mutable {
+          LiveRun* const run = runs_->Find(run_id);
+          if (run == nullptr || IsFinal(run->row.status) ||
+              run->row.attempt != attempt) {
+            return;
+          }
+          EndOrRestart(run, std::move(otherwise));
+        });
   });
 }
 

@@ -411,6 +411,9 @@ void RunSupervisor::Handle(const std::string& run_id, v1::FromProxy message) {
         return NoteHeartbeat(run);
       case v1::FromProxy::kWorkerEnded:
         return ends_.WorkerEnded(run, message.worker_ended());
+      case v1::FromProxy::kFinishing:
+        run->is_awaited = false;
+        return NoteHeartbeat(run);
       case v1::FromProxy::kOutputProblem:
         run->output_problem = message.output_problem();
         return;
@@ -458,7 +461,8 @@ void RunSupervisor::NoteRows(LiveRun* run, const Numbers& last,
                              uint64_t printed_steps) {
   run->printed_steps = std::max(run->printed_steps, printed_steps);
   run->last.RaiseTo(last);
-  if (run->row.status == RUN_STATUS_RDY && run->last != Numbers()) {
+  if (run->row.status == RUN_STATUS_RDY &&
+      run->last != run->row.attempt_begin) {
     runs_.MoveTo(run, RUN_STATUS_EXEC);
   }
   ends_.CheckSchedule(run);

@@ -15,6 +15,7 @@
 #include <system_error>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "base/error.h"
 #include "base/os/unique_fd.h"
@@ -44,6 +45,7 @@ FileSender::FileSender(const DaemonLink& link, RunFolder folder,
 }
 
 void FileSender::Run(const std::stop_token& stop) {
+  stub_ = link_.NewStub();
   const std::string marker =
       absl::StrCat(folder_.path(), "/", request_.marker());
   UniqueFd(open(marker.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
@@ -53,6 +55,7 @@ void FileSender::Run(const std::stop_token& stop) {
     const bool last = finishing_.load(std::memory_order_acquire);
     const absl::Status sent = SendAll(stop);
     if (stop.stop_requested()) break;
+    if (absl::IsUnavailable(sent)) stub_ = link_.NewStub();
     // The proxy's own link shows whether there is a daemon.
     if (!sent.ok() && !absl::IsUnavailable(sent) && sent.message() != problem) {
       problem = std::string(sent.message());
@@ -74,16 +77,20 @@ void FileSender::Run(const std::stop_token& stop) {
 }
 
 absl::Status FileSender::SendAll(const std::stop_token& stop) {
-  if (stub_ == nullptr) stub_ = link_.NewStub();
+  absl::Status first;
   std::error_code error;
   for (const auto& entry :
        std::filesystem::directory_iterator(folder_.path(), error)) {
     const std::string name = entry.path().filename().string();
-    if (!IsRelayedFile(name) || !entry.is_regular_file(error)) continue;
-    TANDEM_RETURN_IF_ERROR(SendFile(name, stop));
-    if (!wanted_) break;
+    if (!IsRelayedFile(name) || !entry.is_regular_file(error) ||
+        (sent_.size() >= kMaxRelayedFiles && !sent_.contains(name))) {
+      continue;
+    }
+    // One that cannot be sent leaves the others alone.
+    first.Update(SendFile(name, stop));
+    if (!wanted_ || absl::IsUnavailable(first)) break;
   }
-  return absl::OkStatus();
+  return first;
 }
 
 absl::Status FileSender::SendFile(const std::string& name,
@@ -94,13 +101,17 @@ absl::Status FileSender::SendFile(const std::string& name,
   if (!file.valid() || fstat(file.get(), &info) != 0) {
     return absl::OkStatus();  // removed meanwhile
   }
-  const auto size =
-      std::min(static_cast<uint64_t>(info.st_size), kMaxRelayedFile);
+  const bool is_log = absl::EndsWith(name, ".log");
+  const auto whole = static_cast<uint64_t>(info.st_size);
+  const uint64_t size = std::min(whole, kMaxRelayedFile);
+  if (!is_log && size < whole) return absl::OkStatus();
   Sent& sent = sent_[name];
-  if (sent.inode != info.st_ino || size < sent.bytes ||
-      (size == sent.bytes && sent.modified_ns != ModifiedNs(info))) {
-    sent = {.inode = info.st_ino};
-  }
+  // A log grows at its end; of another file any byte may have changed.
+  const bool is_new = is_log
+                          ? sent.inode != info.st_ino || size < sent.bytes
+                          : sent.inode != info.st_ino || sent.size != whole ||
+                                sent.modified_ns != ModifiedNs(info);
+  if (is_new) sent = {.inode = info.st_ino};
   while (sent.bytes < size) {
     std::string* const data = request_.mutable_data();
     data->resize(std::min<uint64_t>(size - sent.bytes, kMaxRelayedPart));
@@ -117,7 +128,6 @@ absl::Status FileSender::SendFile(const std::string& name,
     v1::RelayFileResponse response;
     const grpc::Status result = stub_->RelayFile(&context, request_, &response);
     if (!result.ok()) {
-      stub_.reset();
       sent = {};
       // The numbers of both enumerations are gRPC's.
       return absl::Status(static_cast<absl::StatusCode>(result.error_code()),
@@ -127,6 +137,7 @@ absl::Status FileSender::SendFile(const std::string& name,
     if (!wanted_) return absl::OkStatus();
     sent.bytes += static_cast<uint64_t>(bytes);
   }
+  sent.size = whole;
   sent.modified_ns = ModifiedNs(info);
   return absl::OkStatus();
 }

@@ -52,8 +52,10 @@ class FileSender {
  private:
   struct Sent {
     uint64_t inode = 0;
-    int64_t modified_ns = 0;
     uint64_t bytes = 0;
+    // Of the file when all of it was sent.
+    uint64_t size = 0;
+    int64_t modified_ns = 0;
   };
 
   // Only the thread calls these.

@@ -59,6 +59,8 @@ constexpr double kAloneSecs = 10;
 // If the daemon has become the worker's parent, it writes the exit record. The
 // proxy waits this long for it.
 constexpr double kExitRecordSecs = 5;
+// The maximum time for the last files after the worker's end.
+constexpr double kFilesSecs = 60;
 
 void Log(absl::string_view line) {
   std::cerr << PrintableLines(line) << std::endl;
@@ -299,27 +301,36 @@ class Proxy {
   void SendHeartbeatOrEnd() {
     if (!welcome_.has_value() || !link_.connected()) return;
     v1::FromProxy message;
-    if (!exit_.has_value()) {
+    const bool finishing = exit_.has_value() && !FilesAreSent();
+    if (!exit_.has_value() || finishing) {
       const int64_t now_ns = MonotonicNanos();
       if (now_ns < next_beat_ns_) return;
       next_beat_ns_ = now_ns + absl::ToInt64Nanoseconds(options_.heartbeat);
-      message.set_beat(true);
+      if (finishing) {
+        message.set_finishing(true);
+      } else {
+        message.set_beat(true);
+      }
       link_.Send(message);
-    } else if (delivered_all_ && unacknowledged_.empty() && !sent_end_ &&
-               FilesAreSent()) {
+    } else if (delivered_all_ && unacknowledged_.empty() && !sent_end_) {
       v1::WorkerEnded* const ended = message.mutable_worker_ended();
       *ended = ToProto(*exit_);
       if (!tail_problem_.empty()) ended->set_unknown(tail_problem_);
-      ended->set_last_stderr(folder_.LastOfStderr());
+      ended->set_last_stderr(folder_.LastOfStderr(plan_.stderr_begin));
       sent_end_ = link_.Send(message);
     }
   }
 
-  // Of a worker that has ended.
+  // Of a worker that has ended. Without them after a while: the report of its
+  // end matters more.
   bool FilesAreSent() {
     if (files_ == nullptr) return true;
-    files_->Finish();
-    return files_->finished();
+    if (!files_limit_.has_value()) {
+      files_->Finish();
+      files_limit_ = Deadline::After(kFilesSecs);
+      next_beat_ns_ = 0;  // says so at once
+    }
+    return files_->finished() || files_limit_->PassedAt(MonotonicNanos());
   }
 
   // Ends the run's processes. Blocks for the grace.
@@ -451,6 +462,7 @@ class Proxy {
   std::optional<ProcessIdentity> dispatched_;
   std::optional<RunningWorker> worker_;  // until it has ended
   std::optional<WorkerExit> exit_;
+  std::optional<Deadline> files_limit_;
   bool exit_is_recorded_ = false;
   std::string tail_problem_;
   int tries_left_ = kTriesAfterTheEnd;

@@ -3,7 +3,9 @@
 #include <unistd.h>
 
 #include <cstddef>
+#include <filesystem>
 #include <map>
+#include <system_error>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
@@ -72,6 +74,9 @@ LaunchPlan MakeLaunchPlan(const RunConfig& config, const RunFolder& folder,
       config.working_directory.value_or(place.working_directory);
   plan.token = place.token;
   plan.attempt = place.attempt;
+  std::error_code error;
+  const auto bytes = std::filesystem::file_size(folder.stderr_path(), error);
+  if (!error) plan.stderr_begin = bytes;
   return plan;
 }
 

@@ -13,8 +13,11 @@
 
 namespace tandem::slow_lane {
 
-// Bytes of one file; of a larger one the rest stays where it is.
+// Bytes of one file. Of a longer log the rest stays where it is; another file
+// that is longer stays there whole.
 inline constexpr uint64_t kMaxRelayedFile = uint64_t{256} << 20;
+// Files of one run.
+inline constexpr size_t kMaxRelayedFiles = 100;
 // Bytes of one call.
 inline constexpr size_t kMaxRelayedPart = size_t{1} << 20;
 

@@ -195,7 +195,8 @@ absl::Status RunFolder::WriteLaunchPlan(const LaunchPlan& plan) const {
                        {"environment", FromList(plan.environment)},
                        {"working_directory", FromBytes(plan.working_directory)},
                        {"token", plan.token},
-                       {"attempt", plan.attempt}};
+                       {"attempt", plan.attempt},
+                       {"stderr_begin", plan.stderr_begin}};
   const absl::Status made = MakeFolder(checkpoints_path());
   if (!made.ok() && !absl::IsAlreadyExists(made)) return made;
   return WriteDurably(launch_path(), object.dump(1) + "\n");
@@ -216,6 +217,7 @@ absl::StatusOr<LaunchPlan> RunFolder::ReadLaunchPlan() const {
         .working_directory = ToBytes(object.at("working_directory")),
         .token = object.at("token").get<std::string>(),
         .attempt = object.value("attempt", uint32_t{1}),  // an older daemon's
+        .stderr_begin = object.value("stderr_begin", uint64_t{0}),
     };
   } catch (const std::exception& error) {
     return NoRecord(launch_path(), "what the daemon wrote", error.what());
@@ -276,14 +278,14 @@ absl::Status RunFolder::SetRecordsAside(uint32_t attempt) const {
   return SyncFolder(path_);
 }
 
-std::string RunFolder::LastOfStderr() const {
+std::string RunFolder::LastOfStderr(uint64_t begin) const {
   constexpr size_t kMostBytes = 2000;
   std::ifstream file(stderr_path(), std::ios::binary);
   file.seekg(0, std::ios::end);
   const std::streamoff size = file.tellg();
-  if (size <= 0) return "";
+  if (size <= static_cast<std::streamoff>(begin)) return "";
   const auto wanted = static_cast<std::streamoff>(kMostBytes);
-  file.seekg(std::max<std::streamoff>(0, size - wanted));
+  file.seekg(std::max(static_cast<std::streamoff>(begin), size - wanted));
   const std::string text{std::istreambuf_iterator<char>(file), {}};
   std::string printable;
   for (const absl::string_view line : absl::StrSplit(text, '\n')) {

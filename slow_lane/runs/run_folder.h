@@ -43,7 +43,8 @@ struct LaunchPlan {
   std::string working_directory;
   // The run token; the launch adds it to the environment.
   std::string token;
-  uint32_t attempt = 1;  // of the run
+  uint32_t attempt = 1;       // of the run
+  uint64_t stderr_begin = 0;  // bytes of stderr.log from earlier attempts
 
   friend bool operator==(const LaunchPlan&, const LaunchPlan&) = default;
 };
@@ -128,9 +129,9 @@ class RunFolder {
   // process may hold the ProxyLock.
   absl::Status SetRecordsAside(uint32_t attempt) const;
 
-  // Returns the end of the worker's stderr, at most some 2000 bytes, printable;
-  // empty if there is none.
-  std::string LastOfStderr() const;
+  // Returns the end of the worker's stderr after its first `begin` bytes, at
+  // most some 2000 bytes, printable; empty if there is none.
+  std::string LastOfStderr(uint64_t begin) const;
 
   // Whether a process holds the run's ProxyLock. One open and one system call;
   // takes no lock. False if there is no folder.

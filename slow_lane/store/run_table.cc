@@ -160,7 +160,8 @@ absl::StatusOr<std::vector<RunRow>> LoadRuns(Database& database) {
       "SELECT run_id, run_name, config_json, digest, token, created_at_ns, "
       "status, failure_reason, gpu_slots, updated_at_ns, update_seq, "
       "cancel_requested, proxy_starts, worker_pid, worker_start_time, "
-      "worker_boot_id, last_beat_at_ns, attempt, started_ns, ended_ns, reason "
+      "worker_boot_id, last_beat_at_ns, attempt, started_ns, ended_ns, reason, "
+      "a.steps, a.episodes, a.lifecycle, a.malformed, a.scalars "
       "FROM runs AS r LEFT JOIN attempt_rows AS a ON a.run = r.run AND "
       "a.number = r.attempt ORDER BY r.run",
       [&runs](const Statement& row) {
@@ -186,6 +187,10 @@ absl::StatusOr<std::vector<RunRow>> LoadRuns(Database& database) {
         run.attempt_started_ns = row.Int(18);
         run.attempt_ended_ns = row.Int(19);
         run.attempt_reason = std::string(row.Text(20));
+        int column = 21;
+        for (const Stream stream : kAllStreams) {
+          run.attempt_begin[stream] = static_cast<uint64_t>(row.Int(column++));
+        }
         return true;
       }));
   std::map<absl::string_view, RunRow*> by_id;

@@ -26,6 +26,7 @@
 #include "schema/protos/slow_lane.pb.h"
 #include "schema/protos/trainer.pb.h"
 #include "slow_lane/store/database.h"
+#include "slow_lane/store/stream.h"
 
 namespace tandem::slow_lane {
 
@@ -58,6 +59,7 @@ struct RunRow {
   int64_t attempt_started_ns = 0;  // 0: not yet
   int64_t attempt_ended_ns = 0;    // 0: not yet
   std::string attempt_reason;      // of its end; empty: exit code 0
+  Numbers attempt_begin;           // its rows have greater numbers
 
   // Registered workers, by their names: SaveWorker.
   std::map<std::string, v1::RegisteredWorker> workers;

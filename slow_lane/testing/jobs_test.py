@@ -218,6 +218,17 @@ def test_a_run_killed_three_times_beside_a_daemon_killed_twice_is_one_run(lane: 
     assert lane.table(last, run_id) == [(4,)]
 
 
+def test_a_reason_has_the_errors_of_its_attempt_alone(lane: Lane) -> None:
+    """The second attempt ends without a word; nor does what the first one printed decide how it ended."""
+    source = "put(b'{\"event\": \"run_completed\"}\\n')\nif attempt() == 1: raise ValueError('only at first')\nwait_for('end')"
+    run_id = _job(lane, source, restart={"max": 1})
+    wait_until(lambda: len(lane.describe(run_id).attempts) == 2, "the second attempt")
+    wait_until(lambda: (lane.data_dir / "runs" / run_id / "worker").exists(), "its worker")
+    os.kill(_worker(lane, run_id), signal.SIGKILL)
+    assert lane.wait_for(run_id, FAULT).failure_reason == "the worker ended by signal 9 (Killed)"
+    assert "ValueError: only at first" in lane.describe(run_id).attempts[0].reason
+
+
 def test_a_run_ends_after_its_last_attempt(lane: Lane) -> None:
     """A fault each time; the reason is that of the last one."""
     run_id = _job(lane, _ATTEMPTS + "sys.exit(attempt())", restart={"max": 1})

@@ -62,8 +62,14 @@ for batch in range(3):
     summary.add_batch([float(batch)])
     print(batch, file=sys.stderr, flush=True)
     time.sleep(0.7)
-with open(os.path.join(folder, "film.mp4"), "wb") as film:
-    film.write(bytes(range(256)) * 10_000)
+path = os.path.join(folder, "film.mp4")
+with open(path, "wb") as film:
+    film.write(bytes(range(256)) * 5_000)
+time.sleep(2)  # sent meanwhile
+with open(path, "r+b") as film:  # ffmpeg completes the head last
+    film.write(b"head")
+    film.seek(0, os.SEEK_END)
+    film.write(b"tail" * 5_000)
 with open(os.path.join(folder, "notes.txt"), "w") as notes:
     notes.write("stays here")
 """

@@ -15,6 +15,14 @@ namespace {
 constexpr int64_t kRetryNs = 250'000'000;
 constexpr uint64_t kRatePeriodNs = 1'000'000'000;
 
+// Returns a number that no other model of this machine has had, also if two
+// watches find theirs at the same time. One thread polls all watches.
+int64_t NextModel(int64_t now_ns) {
+  static int64_t last = 0;
+  last = std::max(last + 1, now_ns);
+  return last;
+}
+
 }  // namespace
 
 // The result of open_, from the thread.
@@ -184,7 +192,7 @@ bool SceneWatch::Attach(int64_t now_ns) {
   glb_ = std::make_shared<const std::string>(
       reinterpret_cast<const char*>(glb.data()), glb.size());
   header_ = scene_->reader().header();
-  model_ = now_ns;
+  model_ = NextModel(now_ns);
   newest_.reset();
   tape_.Clear();
   rows_.clear();

@@ -136,8 +136,9 @@ def export(daemon: Daemon, options: argparse.Namespace) -> None:
     client = daemon.client
     (run,) = client.describe(run_id).runs
     if options.format == "tensorboard":
-        scalars = last_attempts(client.scalars(run_id, follow=False), run.attempts)
-        write_tensorboard(options.out, scalars, client.episodes(run_id, follow=False))
+        scalars = last_attempts(client.scalars(run_id, follow=False), [each.scalars for each in run.attempts[1:]])
+        begin = run.attempts[-1].episodes if run.attempts else 0
+        write_tensorboard(options.out, scalars, client.episodes(run_id, since_seq=begin, follow=False))
         return
     columns = ",".join((COLUMNS[stream], *further_columns(stream)))
     output = replaced(options.out) if options.out else contextlib.nullcontext(show)

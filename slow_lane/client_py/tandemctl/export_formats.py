@@ -5,7 +5,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
-from tandem.telemetry import Attempt, Scalars
+from tandem.telemetry import Scalars
 from tandemctl.output import Failed
 
 _INTEGERS = "seq_id episode_index step_index steps step payload_version episode_seed".split()
@@ -30,15 +30,18 @@ class ParquetTable:
         kinds = {name: arrow.uint64() for name in _INTEGERS} | {name: arrow.float64() for name in _REALS}
         kinds |= {name: arrow.bool_() for name in _FLAGS}
         schema = arrow.schema([(name, kinds.get(name, arrow.string())) for name in columns.split(",")])
-        self._options = arrow.csv.ConvertOptions(column_types=schema, strings_can_be_null=False)
+        # NaN is a number, not a missing one.
+        self._options = arrow.csv.ConvertOptions(column_types=schema, null_values=[""], strings_can_be_null=False)
         self._parse = arrow.csv.ParseOptions(newlines_in_values=True)
         self._sink = arrow.PythonFile(_Sink(write), mode="w")
         self._writer = arrow.parquet.ParquetWriter(self._sink, schema)
 
     def add(self, rows: Sequence[str]) -> None:
         """Adds rows of CSV, each with its newline."""
-        lines = io.BytesIO("".join([f"{self._columns}\n", *rows]).encode())
-        self._writer.write_table(self._csv.read_csv(lines, convert_options=self._options, parse_options=self._parse))
+        text = "".join([f"{self._columns}\n", *rows]).encode()
+        read = self._csv.ReadOptions(block_size=len(text) + 1)  # a row may be longer than the default block
+        table = self._csv.read_csv(io.BytesIO(text), read, self._parse, self._options)
+        self._writer.write_table(table)
 
     def close(self) -> None:
         """Completes the file."""
@@ -66,15 +69,18 @@ class _Sink:
         self.closed = True
 
 
-def last_attempts(events: Iterable[Scalars], attempts: Sequence[Attempt]) -> Iterator[Scalars]:
-    """Yields the events of an undisturbed training: a later attempt replaces what it repeats of the earlier ones."""
+def last_attempts(events: Iterable[Scalars], begins: Iterable[int]) -> Iterator[Scalars]:
+    """Yields the events of an undisturbed training: a later attempt replaces what it repeats of the earlier ones.
+
+    `begins` are the numbers of rows before the second attempt and each later one.
+    """
     kept: list[Scalars] = []
-    begins = iter([attempt.scalars for attempt in attempts[1:]])
-    begin = next(begins, None)
+    later = sorted(begins, reverse=True)
     for event in events:
-        if begin is not None and event.seq_id > begin:
+        if later and event.seq_id > later[-1]:
             kept = [each for each in kept if each.step < event.step]
-            begin = next(begins, None)
+        while later and event.seq_id > later[-1]:  # attempts without an event
+            later.pop()
         kept.append(event)
     yield from kept
 

@@ -20,6 +20,18 @@ _PLACEHOLDER = re.compile(r"\{([A-Za-z_][A-Za-z0-9_.-]*)\}")
 _KINDS = ("uniform", "log_uniform", "range", "choice")
 
 
+class _Whole(int):
+    """A number that reaches the program as it was typed, such as 007."""
+
+    word: str
+
+
+class _Real(float):
+    """The same of a number such as 1e-3 or 1.10."""
+
+    word: str
+
+
 def grid_values(text: str) -> tuple[str, list[Any]]:
     """Returns the name and the values of a word such as "lr=1e-3,3e-4" or "seed=0..4"; ValueError: not one.
 
@@ -108,11 +120,13 @@ def expect_used(words: Sequence[str], parameters: Mapping[str, Any]) -> None:
 
 
 def text_of(value: Any) -> str:
-    """Returns a value as a word of a command line.
+    """Returns a value as a word of a command line; a number that was typed stays as it was.
 
     >>> text_of(0.0003), text_of(5), text_of("ppo"), text_of(True)
     ('0.0003', '5', 'ppo', 'true')
     """
+    if isinstance(value, _Whole | _Real):
+        return value.word
     return value if isinstance(value, str) else json.dumps(value)
 
 
@@ -127,12 +141,14 @@ def _listed(value: Any) -> list[Any]:
 
 def _value(word: str) -> Any:
     try:
-        number = Decimal(word)
+        number = float(Decimal(word))
     except InvalidOperation:
         return word
-    if not number.is_finite():
+    if not math.isfinite(number):
         return word
-    return int(word) if re.fullmatch(r"-?\d+", word) else float(number)
+    typed = _Whole(word) if re.fullmatch(r"-?\d+", word) else _Real(number)
+    typed.word = word
+    return typed
 
 
 def _draw(name: str, how: Mapping[str, Any], chance: random.Random) -> Any:

@@ -1,5 +1,6 @@
 """Parameters of sweeps: grids, files with draws, and their places in words."""
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -18,13 +19,14 @@ from tandemctl.sweeps import expect_used, filled, grid, grid_values, read_sweep
         ("algo=ppo,sac", ["ppo", "sac"]),
         ("x=nan,1.5,", ["nan", 1.5, ""]),
         ("file=a=b", ["a=b"]),
+        ("x=1e400,-1e999", ["1e400", "-1e999"]),
     ],
 )
 def test_values_of_a_grid(text: str, values: list[Any]) -> None:
     """Numbers are numbers; all else is text."""
     name, found = grid_values(text)
     assert (name, found) == (text.partition("=")[0], values)
-    assert [type(value) for value in found] == [type(value) for value in values]
+    assert all(isinstance(each, type(value)) for each, value in zip(found, values, strict=True))
 
 
 @pytest.mark.parametrize("text", ["", "lr", "lr=", "=1", "a b=1", "seed=4..0", "seed=0..999999999"])
@@ -32,6 +34,14 @@ def test_invalid_grids_are_refused(text: str) -> None:
     """No name, no value, or a span without or with too many numbers."""
     with pytest.raises(ValueError, match=r"NAME=VALUE|FIRST\.\.LAST"):
         grid_values(text)
+
+
+@pytest.mark.parametrize("word", ["1.10", "007", "1e5", "1_000", "-0", "1E-3", "+2", "ppo"])
+def test_words_reach_the_program_as_typed(word: str) -> None:
+    """As a parameter a number is a number."""
+    (parameters,) = grid([grid_values(f"x={word}")])
+    assert filled(["--x={x}"], parameters) == [f"--x={word}"]
+    assert json.loads(json.dumps(parameters))["x"] == (word if word == "ppo" else float(word))
 
 
 def test_a_grid_has_every_combination() -> None:

@@ -17,6 +17,8 @@ export class SceneLink {
     this.on = on;
     this.timeline = new Timeline();
     this.loaded = ""; // the path of the model
+    /** @type {Promise<void>} */
+    this.loading = Promise.resolve();
     this.nodes = 0;
     /** @type {number[]} wanted ones; []: the first ones */
     this.envs = [];
@@ -62,7 +64,9 @@ export class SceneLink {
       const answer = await fetch(message.glb);
       if (!answer.ok) throw new Error(await answer.text());
       const glb = await answer.arrayBuffer();
-      if (message.glb === this.loaded) await this.panel.load(glb, message.num_envs);
+      // One after the other: a slow model must not replace a newer one.
+      await this.loading.catch(() => {});
+      if (message.glb === this.loaded) await (this.loading = this.panel.load(glb, message.num_envs));
     } catch (error) {
       this.on.onState("failed", `The scene cannot be shown: ${reasonOf(error)}`);
     }
