@@ -94,6 +94,15 @@ with_torch() {
     tests/frameworks/telemetry_test.py tests/frameworks/torch_test.py "$@"
 }
 
+with_windows() {
+  local folder
+  tools/setup --windows
+  build //schema/messages:hazel_rpc_generated //schema/messages:rpc_methods
+  folder="$(tools/python -m tools.build.windows_ninja --generated bazel-bin)"
+  ninja -C "${folder}" -k 0 -j 2 "$@"
+  tools/python -m tools.build.windows_ninja --count
+}
+
 with_wheel() {  # with_wheel PYTHON ...
   local version python pairs=()
   tools/wheels --list "$@" >"${scratch}/pythons"
