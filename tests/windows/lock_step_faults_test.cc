@@ -1,6 +1,7 @@
 // Kills either side at any instruction of an exchange, and freezes it there, on
 // Windows; then many steps, each exactly once. Each point takes the start of a
-// process, which takes long under Wine: so the points are spread, closely first.
+// process, which takes long under Wine: so the points are spread, closely
+// first.
 
 #include <gtest/gtest.h>
 

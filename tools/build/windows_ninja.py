@@ -16,9 +16,9 @@ from pathlib import Path
 # Patterns of git.
 _CORE = ("base/*.cc", "schema/*.cc", "transport/*.cc")
 _SDK = (
-    *(f"engine_adapter/{folder}/*.cc" for folder in ("core", "frames", "host", "ports", "rpc", "scene", "services")),
+    *(f":(glob)engine_adapter/{folder}/*.cc" for folder in ("core", "frames", "host", "ports", "rpc", "scene", "services")),
     "program/program_flags.cc",
-    "sdk/*.cc",
+    ":(glob)sdk/*.cc",
     "transport/gpu/cuda_driver.cc",
     "transport/gpu/exported_arrays.cc",
 )
@@ -74,7 +74,11 @@ rule example
 """
 _ABSEIL_FOLDERS = "base container debugging hash numeric profiling status strings synchronization time types".split()
 _ABSEIL_APART = {"absl/strings/numbers.cc", "absl/time/format.cc", "absl/time/internal/cctz/src/time_zone_posix.cc"}
-_EXAMPLES = {"c_client/client.c": "c", "c_engine/engine.c": "c", "cpp_engine/engine.cc": "c++"}
+_EXAMPLES = {
+    "c_client": ("c_client/client.c", "c"),
+    "c_engine": ("c_engine/engine.c", "c"),
+    "cpp_engine": ("cpp_engine/engine.cc", "c++"),
+}
 
 
 def _listed(patterns: Iterable[str]) -> list[str]:
@@ -171,7 +175,9 @@ def main() -> None:
         (made,) = ninja.objects([test], f"-O1 {_OF_TESTS} -isystem $root/{_POSIX}", "tests")
         program = "tests/" + test.removesuffix(".cc").replace("/", ".") + ".exe"
         ninja.add(program, "link", f"{made} core.a gtest.a abseil.a")
-        ninja.add(f"{program}.passed", "run", program, left_out=names)
+        # The SDK's test runs the examples.
+        examples = "| " + " ".join(f"sdk/{name}.exe" for name in _EXAMPLES) if "/sdk_test" in test else ""
+        ninja.add(f"{program}.passed", "run", f"{program} {examples}", left_out=names)
 
     exports = Path("sdk/exports.txt").read_text("utf-8").split()
     _write(build / "sdk/tandem.def", "LIBRARY libtandem-1.dll\nEXPORTS\n" + "".join(f"  {name}\n" for name in exports))
@@ -182,9 +188,8 @@ def main() -> None:
     archives = "inside.a core.a abseil.a"
     needs = f"{' '.join(api)} {archives} sdk/tandem.def"
     ninja.add("sdk/libtandem-1.dll | sdk/libtandem.dll.a", "library", needs, api=" ".join(api), archives=archives)
-    for example, language in _EXAMPLES.items():
-        made = f"sdk/{example.split('/')[0]}.exe"
-        ninja.add(made, "example", f"$root/sdk/examples/{example} | sdk/libtandem.dll.a", language=language)
+    for example, (source, language) in _EXAMPLES.items():
+        ninja.add(f"sdk/{example}.exe", "example", f"$root/sdk/examples/{source} | sdk/libtandem.dll.a", language=language)
     ninja.write()
 
 

@@ -94,15 +94,6 @@ with_torch() {
     tests/frameworks/telemetry_test.py tests/frameworks/torch_test.py "$@"
 }
 
-with_windows() {
-  local folder
-  tools/setup --windows
-  build //schema/messages:hazel_rpc_generated //schema/messages:rpc_methods
-  folder="$(tools/python -m tools.build.windows_ninja --generated bazel-bin)"
-  ninja -C "${folder}" -k 0 -j 2 "$@"
-  tools/python -m tools.build.windows_ninja --count
-}
-
 with_wheel() {  # with_wheel PYTHON ...
   local version python pairs=()
   tools/wheels --list "$@" >"${scratch}/pythons"
@@ -118,4 +109,25 @@ with_wheel() {  # with_wheel PYTHON ...
     pairs+=("${python}=$(echo "${scratch}"/wheels/*-cp"${version/./}"-*.whl)")
   done <"${scratch}/pythons"
   tools/python -m tests.wheel.try_wheel "${pairs[@]}"
+}
+
+with_windows() {
+  local folder sources program code=0
+  tools/setup --windows
+  source tools/make_once.sh
+  # shellcheck disable=SC2154
+  folder="${cache}/windows-$(md5sum <<<"${root}" | cut -c1-12)"
+  sources="${cache}/sources/abseil"
+  build //schema/messages:hazel_rpc_generated //schema/messages:rpc_methods //sdk:version
+  mkdir -p "${folder}"/{generated/{schema/messages,sdk},include}
+  ln -sf "${root}"/bazel-bin/schema/messages/{hazel_rpc_generated,rpc_method_rows}.h "${folder}/generated/schema/messages"
+  ln -sf "${root}/bazel-bin/sdk/version.h" "${folder}/generated/sdk"
+  # Only these folders of /usr/include: the rest is Linux's.
+  ln -sfn /usr/include/{flatbuffers,nlohmann,utf8cpp} "${folder}/include"
+  "$(<tools/build/python_interpreter)" tools/build/windows_ninja.py --abseil "${sources}" "${folder}"
+  ninja -C "${folder}" -k 0 -j 2 "$@" || code=$?
+  for program in "${folder}"/tests/*.exe; do
+    [[ ! -e ${program}.passed ]] || cat "${program}.passed.log"
+  done | awk '/^\[  PASSED  \]/ { tests += $4; ++programs } END { print tests " tests of " programs " programs passed on Windows (Wine 8)" }'
+  return "${code}"
 }

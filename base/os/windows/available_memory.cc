@@ -37,11 +37,10 @@ absl::Status CheckMemory(uint64_t bytes, absl::string_view what_needs,
                          const ControlGroupPaths& groups) {
   const uint64_t available = AvailableMemoryBytes(groups);
   if (bytes <= available) return absl::OkStatus();
-  return MakeError(
-      ErrorCode::kOutOfSharedMemory,
-      absl::StrCat(what_needs, " ", bytes, " bytes of memory, ", available,
-                   " are available on this machine; ", how_to_need_less,
-                   ", or end other programs"));
+  return MakeError(ErrorCode::kOutOfSharedMemory,
+                   absl::StrCat(what_needs, " ", bytes, " bytes of memory, ",
+                                available, " are available on this machine; ",
+                                how_to_need_less, ", or end other programs"));
 }
 
 }  // namespace tandem

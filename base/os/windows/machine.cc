@@ -12,7 +12,7 @@
 
 // kernel32's, which mingw-w64's headers lack.
 extern "C" __declspec(dllimport) HRESULT WINAPI
-SetThreadDescription(HANDLE thread, const wchar_t* name);
+    SetThreadDescription(HANDLE thread, const wchar_t* name);
 
 namespace tandem {
 namespace {

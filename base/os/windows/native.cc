@@ -45,10 +45,9 @@ std::wstring Wide(absl::string_view text) {
 std::string Utf8(std::wstring_view text) {
   const int length = static_cast<int>(text.size());
   std::string narrow(3 * text.size(), '\0');
-  const int size = WideCharToMultiByte(CP_UTF8, 0, text.data(), length,
-                                       narrow.data(),
-                                       static_cast<int>(narrow.size()),
-                                       nullptr, nullptr);
+  const int size =
+      WideCharToMultiByte(CP_UTF8, 0, text.data(), length, narrow.data(),
+                          static_cast<int>(narrow.size()), nullptr, nullptr);
   narrow.resize(static_cast<size_t>(size));
   return narrow;
 }
@@ -66,9 +65,9 @@ absl::Status MakeWindowsError(absl::string_view call, absl::string_view subject,
       error == ERROR_NO_SYSTEM_RESOURCES || error == ERROR_NOT_ENOUGH_MEMORY) {
     code = ErrorCode::kOutOfSharedMemory;
   }
-  return MakeError(code, absl::StrCat(call, " failed: ",
-                                      Utf8({text.data(), length}), "(error ",
-                                      error, "): ", subject));
+  return MakeError(code,
+                   absl::StrCat(call, " failed: ", Utf8({text.data(), length}),
+                                "(error ", error, "): ", subject));
 }
 
 std::string CurrentUserSid() {

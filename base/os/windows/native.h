@@ -10,7 +10,8 @@
 #ifndef TANDEM_BASE_OS_WINDOWS_NATIVE_H_
 #define TANDEM_BASE_OS_WINDOWS_NATIVE_H_
 
-// clang-format off: the others need the types of the first
+// The others need the types of the first.
+// clang-format off
 #include <windows.h>
 #include <aclapi.h>
 #include <ntsecapi.h>

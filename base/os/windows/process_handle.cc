@@ -16,8 +16,8 @@ constexpr size_t kLongestLine = 4096;
 // Rounds up: a wait is never too short. 0 stays 0.
 DWORD Milliseconds(int64_t nanos) {
   constexpr int64_t kLongest = 0x7FFFFFFF;
-  return static_cast<DWORD>(
-      std::min<int64_t>(nanos / 1'000'000 + (nanos % 1'000'000 != 0), kLongest));
+  return static_cast<DWORD>(std::min<int64_t>(
+      nanos / 1'000'000 + (nanos % 1'000'000 != 0), kLongest));
 }
 
 // Quotes a word as CommandLineToArgvW reads it.
@@ -42,9 +42,8 @@ class Inherited {
     memory_.resize(bytes);
     InitializeProcThreadAttributeList(list(), 1, 0, &bytes);
     for (const HANDLE handle : handles_) {
-      if (handle != nullptr &&
-          SetHandleInformation(handle, HANDLE_FLAG_INHERIT,
-                               HANDLE_FLAG_INHERIT)) {
+      if (handle != nullptr && SetHandleInformation(handle, HANDLE_FLAG_INHERIT,
+                                                    HANDLE_FLAG_INHERIT)) {
         valid_.push_back(handle);
       }
     }
@@ -151,7 +150,8 @@ ProcessEnd ProcessHandle::Stop(double grace_secs) {
   DWORD code = 0;
   GetExitCodeProcess(process, &code);
   // A process that an event or Stop ended has no exit code of its own.
-  if (code == static_cast<DWORD>(STATUS_CONTROL_C_EXIT)) return {false, SIGTERM};
+  if (code == static_cast<DWORD>(STATUS_CONTROL_C_EXIT))
+    return {false, SIGTERM};
   return {true, static_cast<int>(code)};
 }
 

@@ -72,9 +72,8 @@ const std::wstring& Folder() {
   static const auto* const folder = [] {
     std::array<std::byte, 8> random;
     FillRandom(random);
-    const std::string name =
-        absl::StrCat(".tandem-folder-",
-                     absl::Hex(std::bit_cast<uint64_t>(random)));
+    const std::string name = absl::StrCat(
+        ".tandem-folder-", absl::Hex(std::bit_cast<uint64_t>(random)));
     const UniqueFd event =
         Owned(CreateEventW(nullptr, TRUE, FALSE, Wide(name).c_str()));
     const std::wstring full = FullName(HandleOf(event.get()));
@@ -119,8 +118,9 @@ Identity IdentityOf(HANDLE section) {
   for (const char c : name) {
     hash = (hash ^ static_cast<unsigned char>(c)) * kFnvPrime;
   }
-  return {.id = {.device = 0, .inode = hash},
-          .bytes = static_cast<uint64_t>(std::max<int64_t>(SizeOf(section), 0))};
+  return {
+      .id = {.device = 0, .inode = hash},
+      .bytes = static_cast<uint64_t>(std::max<int64_t>(SizeOf(section), 0))};
 }
 
 std::string SidText(PSID sid) {
@@ -181,7 +181,8 @@ struct Links {
 };
 
 Links& TheLinks() {
-  static auto* const links = new Links;  // never destroyed: exit handlers use it
+  static auto* const links =
+      new Links;  // never destroyed: exit handlers use it
   return *links;
 }
 
@@ -190,11 +191,10 @@ Links& TheLinks() {
 UniqueFd MakeMemory(const std::string& name, uint64_t bytes,
                     bool group_access) {
   ObjectAccess access(group_access);
-  return Owned(CreateFileMappingW(INVALID_HANDLE_VALUE, access.attributes(),
-                                  PAGE_READWRITE,
-                                  static_cast<DWORD>(bytes >> 32),
-                                  static_cast<DWORD>(bytes),
-                                  Wide(name).c_str()));
+  return Owned(
+      CreateFileMappingW(INVALID_HANDLE_VALUE, access.attributes(),
+                         PAGE_READWRITE, static_cast<DWORD>(bytes >> 32),
+                         static_cast<DWORD>(bytes), Wide(name).c_str()));
 }
 
 uint32_t MakeLink(absl::string_view name, int target, bool group_access,
@@ -206,7 +206,8 @@ uint32_t MakeLink(absl::string_view name, int target, bool group_access,
   UNICODE_STRING target_text = Text(full_target);
   UNICODE_STRING text = Text(full);
   OBJECT_ATTRIBUTES attributes;
-  InitializeObjectAttributes(&attributes, &text, OBJ_CASE_INSENSITIVE, nullptr,
+  // Case counts, as for Win32's own calls.
+  InitializeObjectAttributes(&attributes, &text, 0, nullptr,
                              access.attributes()->lpSecurityDescriptor);
   HANDLE made = nullptr;
   const NTSTATUS status =
@@ -239,10 +240,10 @@ absl::StatusOr<SharedRegion> SharedRegion::Create(uint64_t bytes,
 
 absl::StatusOr<SharedRegion> SharedRegion::Open(absl::string_view name,
                                                 Access access, Link link) {
-  UniqueFd section = OpenSection(
-      name, link,
-      kQuery | SECTION_MAP_READ |
-          (access == Access::kWrite ? SECTION_MAP_WRITE : 0));
+  UniqueFd section =
+      OpenSection(name, link,
+                  kQuery | SECTION_MAP_READ |
+                      (access == Access::kWrite ? SECTION_MAP_WRITE : 0));
   if (section.valid()) return Of(std::move(section));
   const std::string path = Printable(RegionPath(name, link));
   switch (const DWORD error = GetLastError()) {
@@ -315,7 +316,8 @@ std::vector<SharedRegion::Listed> SharedRegion::List() {
   while (NtQueryDirectoryObject(folder, found.data(), found.size(),
                                 /*only_one=*/TRUE, /*restart=*/context == 0,
                                 &context, nullptr) >= 0) {
-    const std::wstring_view kind(row[1].Buffer, row[1].Length / sizeof(wchar_t));
+    const std::wstring_view kind(row[1].Buffer,
+                                 row[1].Length / sizeof(wchar_t));
     if (kind != L"SymbolicLink" && kind != L"Section") continue;
     const std::string object =
         Utf8({row[0].Buffer, row[0].Length / sizeof(wchar_t)});
@@ -323,7 +325,8 @@ std::vector<SharedRegion::Listed> SharedRegion::List() {
     const bool is_hidden = absl::ConsumePrefix(&name, ".");
     const bool is_spare = is_hidden && absl::ConsumeSuffix(&name, ".tandem");
     if (is_hidden && !is_spare) continue;  // the memory itself
-    listed.push_back({std::string(name), is_spare ? Link::kSpare : Link::kName});
+    listed.push_back(
+        {std::string(name), is_spare ? Link::kSpare : Link::kName});
   }
   return listed;
 }
@@ -390,8 +393,8 @@ absl::Status SharedRegion::Unpublish(absl::string_view name) const {
 
 absl::StatusOr<std::byte*> SharedRegion::Map(uint64_t bytes,
                                              Access access) const {
-  const DWORD views = access == Access::kWrite ? FILE_MAP_READ | FILE_MAP_WRITE
-                                               : FILE_MAP_READ;
+  const DWORD views =
+      access == Access::kWrite ? FILE_MAP_READ | FILE_MAP_WRITE : FILE_MAP_READ;
   auto* const base = static_cast<std::byte*>(
       MapViewOfFile(HandleOf(fd_.get()), views, 0, 0, bytes));
   if (base == nullptr) {

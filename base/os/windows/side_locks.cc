@@ -52,8 +52,8 @@ std::optional<bool> IsLocked(const SharedRegion& region, int64_t byte) {
 }
 
 absl::StatusOr<SideLocks> SideLocks::On(const SharedRegion& region) {
-  return SideLocks(reinterpret_cast<intptr_t>(new Locks{
-      ObjectName(region.id()), region.owner().group_access, {}}));
+  return SideLocks(reinterpret_cast<intptr_t>(
+      new Locks{ObjectName(region.id()), region.owner().group_access, {}}));
 }
 
 SideLocks::SideLocks(intptr_t access)
@@ -89,9 +89,8 @@ bool SideLocks::TryShare(int64_t byte) {
   Locks& locks = LocksOf(access_);
   if (const Locks::Held* const own = Find(locks, byte)) return own->is_shared;
   ObjectAccess permissions(locks.group_access);
-  UniqueFd opened =
-      Owned(CreateSemaphoreW(permissions.attributes(), 0, 1,
-                             LockName(locks.object, byte).c_str()));
+  UniqueFd opened = Owned(CreateSemaphoreW(
+      permissions.attributes(), 0, 1, LockName(locks.object, byte).c_str()));
   if (!opened.valid()) return false;  // an event has the name
   locks.held.push_back({byte, std::move(opened), /*is_shared=*/true});
   return true;

@@ -66,8 +66,7 @@ bool Holds(uint32_t* word, uint32_t seen) {
 HANDLE FineTimer() {
   constexpr DWORD kHighResolution = 2;  // not in mingw-w64's headers
   thread_local const UniqueFd timer = Owned(CreateWaitableTimerExW(
-      nullptr, nullptr, kHighResolution,
-      TIMER_MODIFY_STATE | SYNCHRONIZE));
+      nullptr, nullptr, kHighResolution, TIMER_MODIFY_STATE | SYNCHRONIZE));
   return timer.valid() ? HandleOf(timer.get()) : nullptr;
 }
 

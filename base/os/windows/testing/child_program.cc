@@ -38,7 +38,13 @@ void SayLine(const std::string& line) {
 }
 
 ChildProgram::ChildProgram(const std::string& name,
-                           const std::vector<std::string>& words) {
+                           std::vector<std::string> words)
+    : ChildProgram([&] {
+        words.insert(words.begin(), {ProgramPath(), "--child", name});
+        return words;
+      }()) {}
+
+ChildProgram::ChildProgram(const std::vector<std::string>& words) {
   HANDLE ends[2];
   Expect(CreatePipe(&ends[0], &ends[1], nullptr, 0), "CreatePipe");
   output_ = Owned(ends[0]);
@@ -50,16 +56,17 @@ ChildProgram::ChildProgram(const std::string& name,
   SetInformationJobObject(HandleOf(job_.get()),
                           JobObjectExtendedLimitInformation, &limits,
                           sizeof(limits));
-  std::string line = "\"" + ProgramPath() + "\" --child " + name;
-  for (const std::string& word : words) line += " " + word;
+  std::string line;
+  for (const std::string& word : words) line += "\"" + word + "\" ";
   STARTUPINFOW start = {};
   start.cb = sizeof(start);
   start.dwFlags = STARTF_USESTDHANDLES;
   start.hStdOutput = ends[1];
   start.hStdError = GetStdHandle(STD_ERROR_HANDLE);
   PROCESS_INFORMATION made = {};
-  Expect(CreateProcessW(Wide(ProgramPath()).c_str(), Wide(line).data(), nullptr,
-                        nullptr, TRUE, 0, nullptr, nullptr, &start, &made),
+  Expect(CreateProcessW(Wide(words[0]).c_str(), Wide(line).data(), nullptr,
+                        nullptr, TRUE, CREATE_NO_WINDOW, nullptr, nullptr,
+                        &start, &made),
          "CreateProcess");
   AssignProcessToJobObject(HandleOf(job_.get()), made.hProcess);
   CloseHandle(made.hThread);
@@ -80,6 +87,15 @@ std::string ChildProgram::ReadLine() {
 void ChildProgram::Kill() {
   TerminateProcess(HandleOf(process_.get()), kKilled);
   WaitForSingleObject(HandleOf(process_.get()), INFINITE);
+}
+
+void ChildProgram::Interrupt() {
+  FreeConsole();
+  Expect(AttachConsole(GetProcessId(HandleOf(process_.get()))),
+         "AttachConsole");
+  SetConsoleCtrlHandler(nullptr, TRUE);  // this process goes on
+  Expect(GenerateConsoleCtrlEvent(CTRL_C_EVENT, 0), "GenerateConsoleCtrlEvent");
+  FreeConsole();
 }
 
 void ChildProgram::Suspend() { NtSuspendProcess(HandleOf(process_.get())); }

@@ -36,8 +36,11 @@ void SayLine(const std::string& line);
 
 class ChildProgram {
  public:
-  // Aborts the test after an error.
-  ChildProgram(const std::string& name, const std::vector<std::string>& words);
+  // Starts this program for the body of that name, or any program: words[0] is
+  // its path. Words have neither spaces nor quotes. Aborts the test after an
+  // error.
+  ChildProgram(const std::string& name, std::vector<std::string> words);
+  explicit ChildProgram(const std::vector<std::string>& words);
   ~ChildProgram() { Kill(); }
   ChildProgram(const ChildProgram&) = delete;
   ChildProgram& operator=(const ChildProgram&) = delete;
@@ -45,6 +48,8 @@ class ChildProgram {
   // Returns its next line; "" after the end of its output.
   std::string ReadLine();
 
+  // Ctrl-C in its console, which is its own.
+  void Interrupt();
   // TerminateProcess; returns once it has ended.
   void Kill();
   // Stops and continues all its threads.

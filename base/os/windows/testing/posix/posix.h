@@ -1,8 +1,8 @@
 // What tests call of POSIX, on Windows. tools/build/windows_ninja.py includes
 // it at the top of every test.
 //
-// Data flow: a test's call -> Win32's. What Windows lacks ends the program: such
-// tests are left out by name (tools/build/windows_tests.txt).
+// Data flow: a test's call -> Win32's. What Windows lacks ends the program:
+// such tests are left out by name (tools/build/windows_tests.txt).
 
 #ifndef TANDEM_BASE_OS_WINDOWS_TESTING_POSIX_POSIX_H_
 #define TANDEM_BASE_OS_WINDOWS_TESTING_POSIX_POSIX_H_
