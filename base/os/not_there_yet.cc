@@ -200,6 +200,7 @@ void HandleStopSignals(void (*)(int)) { EndAt("HandleStopSignals"); }
 [[noreturn]] void EndBySignal(int) { EndAt("EndBySignal"); }
 std::string DescribeSignal(int) { EndAt("DescribeSignal"); }
 bool HideFromChildren(int) { EndAt("HideFromChildren"); }
+std::string TimeOfDay() { EndAt("TimeOfDay"); }
 void WriteToStandardError(absl::string_view text) {
   std::fwrite(text.data(), 1, text.size(), stderr);
 }

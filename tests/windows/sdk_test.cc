@@ -17,11 +17,17 @@
 namespace tandem {
 namespace {
 
-// The build folder has tests/THIS.exe and sdk/.
-std::string PathOf(const std::string& program) {
+// Returns the command of an example: "c_engine", or "CounterEngine.exe" in C#.
+// The build folder has tests/THIS.exe, sdk/, and csharp/ with .NET's runtime.
+std::vector<std::string> CommandOf(const std::string& program) {
   std::string folder = ProgramPath();
   for (int up = 0; up < 2; ++up) folder.resize(folder.find_last_of("\\/"));
-  return folder + "\\sdk\\" + program + ".exe";
+  if (program.find(".exe") == std::string::npos) {
+    return {folder + "\\sdk\\" + program + ".exe"};
+  }
+  const std::string csharp = folder + "\\csharp\\";
+  return {csharp + "runtime\\dotnet.exe", "exec", "--runtimeconfig",
+          csharp + "runtimeconfig.json", csharp + program};
 }
 
 class Sdk : public testing::TestWithParam<const char*> {
@@ -30,19 +36,28 @@ class Sdk : public testing::TestWithParam<const char*> {
   void TearDown() override { alarm(0); }
 
   ChildProgram StartEngine() {
-    return ChildProgram(
-        {PathOf(GetParam()), absl::StrCat("--name=", name_), "--num_envs=3"});
+    std::vector<std::string> words = CommandOf(GetParam());
+    words.push_back(absl::StrCat("--name=", name_));
+    words.push_back("--num_envs=3");
+    return ChildProgram(words);
   }
-  void AwaitName(bool exists) {
-    while (SharedRegion::At(name_).has_value() != exists) {
+  void AwaitName() {
+    while (!SharedRegion::At(name_).has_value()) {
       std::this_thread::sleep_for(std::chrono::milliseconds(5));
     }
   }
-  // Runs the client, and expects that it steps the engine.
-  void ExpectSteps() {
-    ChildProgram client({PathOf("c_client"), name_});
-    const std::string line = client.ReadLine();
-    EXPECT_EQ(line.find("3 environments, 1000 steps, return "), 0u) << line;
+  // Runs a client, and expects that it steps the engine.
+  void ExpectSteps(const std::string& program = "c_client") {
+    std::vector<std::string> words = CommandOf(program);
+    words.push_back(name_);
+    ChildProgram client(words);
+    std::string output;
+    while (output.find("1000 steps, return ") == std::string::npos) {
+      const std::string line = client.ReadLine();
+      ASSERT_NE(line, "") << output;
+      output += line;
+    }
+    EXPECT_NE(output.find("3 environments"), std::string::npos) << output;
     EXPECT_EQ(client.ExitCode(), 0);
   }
 
@@ -51,8 +66,9 @@ class Sdk : public testing::TestWithParam<const char*> {
 
 TEST_P(Sdk, AnEngineServesOneClientAfterAnother) {
   ChildProgram engine = StartEngine();
+  AwaitName();
   ExpectSteps();
-  ExpectSteps();
+  ExpectSteps("Client.exe");
   engine.Kill();
   EXPECT_EQ(SharedRegion::At(name_), std::nullopt);
 }
@@ -60,6 +76,7 @@ TEST_P(Sdk, AnEngineServesOneClientAfterAnother) {
 TEST_P(Sdk, AKilledEnginesNameIsFreeAtOnce) {
   for (int run = 0; run < 3; ++run) {
     ChildProgram engine = StartEngine();
+    AwaitName();
     ExpectSteps();
     engine.Kill();
   }
@@ -67,7 +84,7 @@ TEST_P(Sdk, AKilledEnginesNameIsFreeAtOnce) {
 
 TEST_P(Sdk, AnEngineStopsByCtrlC) {
   ChildProgram engine = StartEngine();
-  AwaitName(true);
+  AwaitName();
   ExpectSteps();
   engine.Interrupt();
   EXPECT_EQ(engine.ExitCode(), 0);
@@ -76,13 +93,14 @@ TEST_P(Sdk, AnEngineStopsByCtrlC) {
 
 TEST_P(Sdk, ASecondEngineOfTheNameIsRefused) {
   ChildProgram engine = StartEngine();
-  AwaitName(true);
+  AwaitName();
   EXPECT_NE(StartEngine().ExitCode(), 0);
   ExpectSteps();
 }
 
 INSTANTIATE_TEST_SUITE_P(Examples, Sdk,
-                         testing::Values("c_engine", "cpp_engine"));
+                         testing::Values("c_engine", "cpp_engine",
+                                         "CounterEngine.exe"));
 
 }  // namespace
 }  // namespace tandem

@@ -68,10 +68,13 @@ pool runs
 rule library
   command = {_COMPILER} -shared -static -o sdk/libtandem-1.dll sdk/tandem.def -Wl,--out-implib,sdk/libtandem.dll.a $api -Wl,--start-group $archives -Wl,--end-group $libraries
   description = link $out
+rule copy
+  command = cp $in $out
 rule example
   command = {_COMPILER} -std=c++20 -I{{root}}/sdk -Igenerated -x $language $in -x none -static-libgcc -static-libstdc++ -o $out sdk/libtandem.dll.a
   description = link $out
 """
+_FOR_CSHARP = "csharp/libtandem.so.1.dll"  # the library by the name that Tandem.dll has
 _ABSEIL_FOLDERS = "base container debugging hash numeric profiling status strings synchronization time types".split()
 _ABSEIL_APART = {"absl/strings/numbers.cc", "absl/time/format.cc", "absl/time/internal/cctz/src/time_zone_posix.cc"}
 _EXAMPLES = {
@@ -85,6 +88,7 @@ def _listed(patterns: Iterable[str]) -> list[str]:
     """Returns the sources among git's files, new ones included, that are built for Windows."""
     command = ["git", "ls-files", "--cached", "--others", "--exclude-standard", *patterns]
     paths = subprocess.run(command, check=True, capture_output=True, text=True).stdout.split()
+    paths = [path for path in paths if not path.endswith(("_fuzz.cc", "_benchmark.cc"))]
     return [path for path in paths if "/windows/" in path or not any(part in path for part in _LEFT_OUT)]
 
 
@@ -158,7 +162,7 @@ def main() -> None:
         ninja.add(f"{name}.h.gch", "compile", f"{name}.h", own=f"{own} -isystem {root}/{_POSIX} -x c++-header")
     ninja.add("abseil.a", "archive", " ".join(ninja.objects(_abseil(options.abseil, build), "-O2 -w")))
 
-    core = [path for path in _listed(_CORE) if "/gpu/" not in path and not path.endswith(("_fuzz.cc", "_benchmark.cc"))]
+    core = [path for path in _listed(_CORE) if "/gpu/" not in path]
     tests = [path for path in core + _listed(_TESTS) if path.endswith("_test.cc")]
     helpers = [path for path in core + _listed(_TESTS) if path not in tests and re.search("/testing/|^tests/", path)]
     core = [path for path in core if path not in tests and path not in helpers]
@@ -176,7 +180,7 @@ def main() -> None:
         program = "tests/" + test.removesuffix(".cc").replace("/", ".") + ".exe"
         ninja.add(program, "link", f"{made} core.a gtest.a abseil.a")
         # The SDK's test runs the examples.
-        examples = "| " + " ".join(f"sdk/{name}.exe" for name in _EXAMPLES) if "/sdk_test" in test else ""
+        examples = "| " + " ".join([f"sdk/{name}.exe" for name in _EXAMPLES] + [_FOR_CSHARP]) if "/sdk_test" in test else ""
         ninja.add(f"{program}.passed", "run", f"{program} {examples}", left_out=names)
 
     exports = Path("sdk/exports.txt").read_text("utf-8").split()
@@ -188,6 +192,7 @@ def main() -> None:
     archives = "inside.a core.a abseil.a"
     needs = f"{' '.join(api)} {archives} sdk/tandem.def"
     ninja.add("sdk/libtandem-1.dll | sdk/libtandem.dll.a", "library", needs, api=" ".join(api), archives=archives)
+    ninja.add(_FOR_CSHARP, "copy", "sdk/libtandem-1.dll")
     for example, (source, language) in _EXAMPLES.items():
         ninja.add(f"sdk/{example}.exe", "example", f"$root/sdk/examples/{source} | sdk/libtandem.dll.a", language=language)
     ninja.write()

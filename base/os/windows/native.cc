@@ -6,8 +6,25 @@
 #include "absl/strings/str_cat.h"
 #include "base/error.h"
 
+extern "C" int __cxa_thread_atexit(void (*destroy)(void*), void* object,
+                                   void* library);
+
 namespace tandem {
 namespace {
+
+// Before all other initialisation.
+[[gnu::constructor(101)]] void PrepareLibrary() {
+  // A thread's end calls the destructors of its thread_locals by one of its
+  // keys, and frees their memory by another, in the order in which mingw-w64
+  // made the keys. This call makes the first.
+  __cxa_thread_atexit([](void*) {}, nullptr, nullptr);
+  // A process may close the library while it has an engine, whose region lives
+  // on: then the system still calls code of the library.
+  HMODULE module = nullptr;
+  GetModuleHandleExW(
+      GET_MODULE_HANDLE_EX_FLAG_FROM_ADDRESS | GET_MODULE_HANDLE_EX_FLAG_PIN,
+      reinterpret_cast<const wchar_t*>(&PrepareLibrary), &module);
+}
 
 std::string SidText(TOKEN_INFORMATION_CLASS which) {
   // Each begins with the address of the SID behind it.

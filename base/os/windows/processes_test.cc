@@ -1,7 +1,11 @@
 // Windows' processes, pipes, consoles and cores behind the headers of base/os.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <array>
+#include <atomic>
 #include <future>
+#include <iterator>
 #include <string>
 #include <thread>
 #include <vector>
@@ -141,6 +145,26 @@ TEST(UniqueFd, ClosesAtTheEnd) {
   EXPECT_FALSE(HideFromChildren(number));
   EXPECT_FALSE(Owned(nullptr).valid());
   EXPECT_FALSE(Owned(INVALID_HANDLE_VALUE).valid());
+}
+
+// mingw-w64's own order is the other one: then an allocation gets the memory.
+TEST(ThreadLocals, AreDestroyedBeforeTheirMemoryIsFreed) {
+  static std::atomic<int> intact{0};
+  struct Local {
+    ~Local() {
+      std::vector<std::string> others;
+      while (others.size() < 100) others.emplace_back(text.size() + 16, 'y');
+      intact += std::ranges::count(text, 'x') == std::ssize(text);
+    }
+    std::array<char, 100> text;
+  };
+  for (int run = 0; run < 50; ++run) {
+    std::thread([] {
+      thread_local Local local;
+      local.text.fill('x');
+    }).join();
+  }
+  EXPECT_EQ(intact, 50);
 }
 
 TEST(OnCore, LimitsTheThreadAndAllowsItsCoresAgain) {

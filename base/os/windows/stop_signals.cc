@@ -5,6 +5,7 @@
 #include <atomic>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "base/os/windows/native.h"
 
 namespace tandem {
@@ -60,6 +61,13 @@ bool HideFromChildren(int handle) {
   }
   errno = EBADF;
   return false;
+}
+
+std::string TimeOfDay() {
+  SYSTEMTIME now;
+  GetLocalTime(&now);
+  return absl::StrFormat("%02d:%02d:%02d.%03d", now.wHour, now.wMinute,
+                         now.wSecond, now.wMilliseconds);
 }
 
 void WriteToStandardError(absl::string_view text) {
