@@ -65,17 +65,18 @@ rule run
   pool = runs
 pool runs
   depth = 2
+# GCC puts some inline constants into .data here, into .rdata there, and the linker takes those for two.
 rule library
-  command = {_COMPILER} -shared -static -o sdk/libtandem-1.dll sdk/tandem.def -Wl,--out-implib,sdk/libtandem.dll.a $api -Wl,--start-group $archives -Wl,--end-group $libraries
+  command = {_COMPILER} -shared -static -Wl,--allow-multiple-definition -o sdk/libtandem-1.dll sdk/tandem.def -Wl,--out-implib,sdk/libtandem.dll.a $api -Wl,--start-group $archives -Wl,--end-group $libraries
   description = link $out
 rule copy
   command = cp $in $out
 rule example
-  command = {_COMPILER} -std=c++20 -I{{root}}/sdk -Igenerated -x $language $in -x none -static-libgcc -static-libstdc++ -o $out sdk/libtandem.dll.a
+  command = {_COMPILER} -std=c++20 -I{{root}}/sdk -Igenerated -x $language $in -x none -static -o $out sdk/libtandem.dll.a
   description = link $out
 """
 _FOR_CSHARP = "csharp/libtandem.so.1.dll"  # the library by the name that Tandem.dll has
-_ABSEIL_FOLDERS = "base container debugging hash numeric profiling status strings synchronization time types".split()
+_ABSEIL_FOLDERS = "base container debugging flags hash numeric profiling status strings synchronization time types".split()
 _ABSEIL_APART = {"absl/strings/numbers.cc", "absl/time/format.cc", "absl/time/internal/cctz/src/time_zone_posix.cc"}
 _EXAMPLES = {
     "c_client": ("c_client/client.c", "c"),
