@@ -17,7 +17,7 @@
 namespace tandem {
 namespace {
 
-// Returns the command of an example: "c_engine", or "CounterEngine.exe" in C#.
+// Returns the command of an example: "c_engine", or "Client.exe" in C#.
 // The build folder has tests/THIS.exe, sdk/, and csharp/ with .NET's runtime.
 std::vector<std::string> CommandOf(const std::string& program) {
   std::string folder = ProgramPath();
@@ -41,8 +41,9 @@ class Sdk : public testing::TestWithParam<const char*> {
     words.push_back("--num_envs=3");
     return ChildProgram(words);
   }
-  void AwaitName() {
+  void AwaitName(const ChildProgram& engine) {
     while (!SharedRegion::At(name_).has_value()) {
+      ASSERT_FALSE(engine.HasEnded());
       std::this_thread::sleep_for(std::chrono::milliseconds(5));
     }
   }
@@ -66,7 +67,7 @@ class Sdk : public testing::TestWithParam<const char*> {
 
 TEST_P(Sdk, AnEngineServesOneClientAfterAnother) {
   ChildProgram engine = StartEngine();
-  AwaitName();
+  AwaitName(engine);
   ExpectSteps();
   ExpectSteps("Client.exe");
   engine.Kill();
@@ -76,7 +77,7 @@ TEST_P(Sdk, AnEngineServesOneClientAfterAnother) {
 TEST_P(Sdk, AKilledEnginesNameIsFreeAtOnce) {
   for (int run = 0; run < 3; ++run) {
     ChildProgram engine = StartEngine();
-    AwaitName();
+    AwaitName(engine);
     ExpectSteps();
     engine.Kill();
   }
@@ -84,7 +85,7 @@ TEST_P(Sdk, AKilledEnginesNameIsFreeAtOnce) {
 
 TEST_P(Sdk, AnEngineStopsByCtrlC) {
   ChildProgram engine = StartEngine();
-  AwaitName();
+  AwaitName(engine);
   ExpectSteps();
   engine.Interrupt();
   EXPECT_EQ(engine.ExitCode(), 0);
@@ -93,14 +94,13 @@ TEST_P(Sdk, AnEngineStopsByCtrlC) {
 
 TEST_P(Sdk, ASecondEngineOfTheNameIsRefused) {
   ChildProgram engine = StartEngine();
-  AwaitName();
+  AwaitName(engine);
   EXPECT_NE(StartEngine().ExitCode(), 0);
   ExpectSteps();
 }
 
 INSTANTIATE_TEST_SUITE_P(Examples, Sdk,
-                         testing::Values("c_engine", "cpp_engine",
-                                         "CounterEngine.exe"));
+                         testing::Values("c_engine", "cpp_engine"));
 
 }  // namespace
 }  // namespace tandem

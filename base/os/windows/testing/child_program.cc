@@ -28,6 +28,17 @@ void Expect(bool done, const char* call) {
   std::abort();
 }
 
+// {a process's number}: sends Ctrl-C in the console of the process. That
+// console becomes the sender's, so the test's own process cannot.
+const ChildBody kInterrupt("interrupt", [](const std::vector<std::string>& w) {
+  FreeConsole();
+  SetConsoleCtrlHandler(nullptr, TRUE);  // the sender goes on
+  return AttachConsole(static_cast<DWORD>(std::stoul(w[0]))) &&
+                 GenerateConsoleCtrlEvent(CTRL_C_EVENT, 0)
+             ? 0
+             : 1;
+});
+
 }  // namespace
 
 ChildBody::ChildBody(const char* name, Body body) { Bodies()[name] = body; }
@@ -90,12 +101,9 @@ void ChildProgram::Kill() {
 }
 
 void ChildProgram::Interrupt() {
-  FreeConsole();
-  Expect(AttachConsole(GetProcessId(HandleOf(process_.get()))),
-         "AttachConsole");
-  SetConsoleCtrlHandler(nullptr, TRUE);  // this process goes on
-  Expect(GenerateConsoleCtrlEvent(CTRL_C_EVENT, 0), "GenerateConsoleCtrlEvent");
-  FreeConsole();
+  const DWORD id = GetProcessId(HandleOf(process_.get()));
+  ChildProgram sender("interrupt", {std::to_string(id)});
+  Expect(sender.ExitCode() == 0, "interrupt");
 }
 
 void ChildProgram::Suspend() { NtSuspendProcess(HandleOf(process_.get())); }
