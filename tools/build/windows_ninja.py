@@ -1,7 +1,7 @@
 """Writes build.ninja: the core and the SDK for Windows, by Debian's mingw-w64, and their tests, run by Wine.
 
-Abseil and GoogleTest come from Debian's source packages, as tools/setup unpacks them. The sources stand in archives, from
-which each program links what it needs. ninja builds and runs what has changed: a passed test is not run again.
+Abseil and GoogleTest come from Debian's source packages, as tools/setup unpacks them. The sources stand in archives,
+from which each program links what it needs. ninja builds and runs what has changed: a passed test is not run again.
 
   tests/NAME.exe.passed   a test program, and that it has passed; NAME.exe.passed.log is its output
   sdk/libtandem-1.dll     the SDK's library; beside it the import library of mingw-w64 and tandem.def for MSVC's `lib`
@@ -16,7 +16,10 @@ from pathlib import Path
 # Patterns of git.
 _CORE = ("base/*.cc", "schema/*.cc", "transport/*.cc")
 _SDK = (
-    *(f":(glob)engine_adapter/{folder}/*.cc" for folder in ("core", "frames", "host", "ports", "rpc", "scene", "services")),
+    *(
+        f":(glob)engine_adapter/{folder}/*.cc"
+        for folder in ("core", "frames", "host", "ports", "rpc", "scene", "services")
+    ),
     "program/program_flags.cc",
     ":(glob)sdk/*.cc",
     "transport/gpu/cuda_driver.cc",
@@ -47,7 +50,9 @@ _OURS = (
 _OF_TESTS = "-Wall -Wextra -Wno-array-bounds -Wno-stringop-overflow -Wno-stringop-overread -Werror"
 _RULES = f"""
 root = {{root}}
-flags = -std=c++20 -D_WIN32_WINNT=0x0A00 -DNOMINMAX -I{{root}} -Igenerated -isystem {{abseil}} -isystem include -isystem {{googletest}}/googletest/include -isystem {{googletest}}/googlemock/include -fno-semantic-interposition -ffp-contract=off --param=ggc-min-heapsize=524288
+flags = -std=c++20 -D_WIN32_WINNT=0x0A00 -DNOMINMAX -I{{root}} -Igenerated -isystem {{abseil}} -isystem include $
+    -isystem {{googletest}}/googletest/include -isystem {{googletest}}/googlemock/include $
+    -fno-semantic-interposition -ffp-contract=off --param=ggc-min-heapsize=524288
 libraries = -ladvapi32 -ldbghelp -lntdll -lsynchronization -lz
 rule compile
   command = {_COMPILER} $flags $own -MD -MF $out.d -c $in -o $out
@@ -60,23 +65,30 @@ rule link
   command = {_COMPILER} -static -o $out -Wl,--start-group $in -Wl,--end-group $libraries
   description = link $out
 rule run
-  command = cd {{root}} && timeout 900 tools/windows {{build}}/$in --gtest_brief=1 "--gtest_filter=-$left_out" >{{build}}/$out.log 2>&1 && touch {{build}}/$out || {{{{ tail -n 60 {{build}}/$out.log; false; }}}}
+  command = cd {{root}} && $
+    timeout 900 tools/windows {{build}}/$in --gtest_brief=1 "--gtest_filter=-$left_out" >{{build}}/$out.log 2>&1 && $
+    touch {{build}}/$out || {{{{ tail -n 60 {{build}}/$out.log; false; }}}}
   description = run $in
   pool = runs
 pool runs
   depth = 2
 # GCC puts some inline constants into .data here, into .rdata there, and the linker takes those for two.
 rule library
-  command = {_COMPILER} -shared -static -Wl,--allow-multiple-definition -o sdk/libtandem-1.dll sdk/tandem.def -Wl,--out-implib,sdk/libtandem.dll.a $api -Wl,--start-group $archives -Wl,--end-group $libraries
+  command = {_COMPILER} -shared -static -Wl,--allow-multiple-definition $
+    -o sdk/libtandem-1.dll sdk/tandem.def $
+    -Wl,--out-implib,sdk/libtandem.dll.a $api -Wl,--start-group $archives -Wl,--end-group $libraries
   description = link $out
 rule copy
   command = cp $in $out
 rule example
-  command = {_COMPILER} -std=c++20 -I{{root}}/sdk -Igenerated -x $language $in -x none -static -o $out sdk/libtandem.dll.a
+  command = {_COMPILER} -std=c++20 -I{{root}}/sdk -Igenerated -x $language $in -x none -static -o $out $
+    sdk/libtandem.dll.a
   description = link $out
 """
 _FOR_CSHARP = "csharp/libtandem.so.1.dll"  # the library by the name that Tandem.dll has
-_ABSEIL_FOLDERS = "base container debugging flags hash numeric profiling status strings synchronization time types".split()
+_ABSEIL_FOLDERS = (
+    "base container debugging flags hash numeric profiling status strings synchronization time types".split()
+)
 _ABSEIL_APART = {"absl/strings/numbers.cc", "absl/time/format.cc", "absl/time/internal/cctz/src/time_zone_posix.cc"}
 _EXAMPLES = {
     "c_client": ("c_client/client.c", "c"),
@@ -181,7 +193,9 @@ def main() -> None:
         program = "tests/" + test.removesuffix(".cc").replace("/", ".") + ".exe"
         ninja.add(program, "link", f"{made} core.a gtest.a abseil.a")
         # The SDK's test runs the examples.
-        examples = "| " + " ".join([f"sdk/{name}.exe" for name in _EXAMPLES] + [_FOR_CSHARP]) if "/sdk_test" in test else ""
+        examples = (
+            "| " + " ".join([f"sdk/{name}.exe" for name in _EXAMPLES] + [_FOR_CSHARP]) if "/sdk_test" in test else ""
+        )
         ninja.add(f"{program}.passed", "run", f"{program} {examples}", left_out=names)
 
     exports = Path("sdk/exports.txt").read_text("utf-8").split()
@@ -195,7 +209,9 @@ def main() -> None:
     ninja.add("sdk/libtandem-1.dll | sdk/libtandem.dll.a", "library", needs, api=" ".join(api), archives=archives)
     ninja.add(_FOR_CSHARP, "copy", "sdk/libtandem-1.dll")
     for example, (source, language) in _EXAMPLES.items():
-        ninja.add(f"sdk/{example}.exe", "example", f"$root/sdk/examples/{source} | sdk/libtandem.dll.a", language=language)
+        ninja.add(
+            f"sdk/{example}.exe", "example", f"$root/sdk/examples/{source} | sdk/libtandem.dll.a", language=language
+        )
     ninja.write()
 
 

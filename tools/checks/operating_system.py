@@ -1,7 +1,7 @@
-"""Checks that only base/os/linux and base/os/windows know the operating system, by conditions or its headers, in C and C++.
+"""Checks that only base/os/linux and base/os/windows know the operating system, by conditions or its headers.
 
-What differs by system stands behind the headers of base/os, with a folder of sources for each system
-(docs/decisions/0081-one-layer-for-the-operating-system.md). A header `<name.h>` counts as the
+Of sources in C and C++. What differs by system stands behind the headers of base/os, with a folder of sources for each
+system (docs/decisions/0081-one-layer-for-the-operating-system.md). A header `<name.h>` counts as the
 system's unless the C standard, the compiler or a library of ours has it. Tests are free: they kill, stop and fork. So
 are the exceptions below, each with its reason. Not found: names that a permitted header also has, such as nanosleep,
 and paths in /proc.
@@ -50,7 +50,11 @@ _TESTS = re.compile(r"^tests/|/testing/|_(?:test|fuzz|benchmark)\.\w+$")
 
 def _is_of_the_system(header: str) -> bool:
     header = posixpath.normpath(header)
-    if _SYSTEM_FOLDER.match(header) or header.startswith(("base/os/linux/", "base/os/windows/")) or header in ("csignal", *EXCEPTIONS):
+    if (
+        _SYSTEM_FOLDER.match(header)
+        or header.startswith(("base/os/linux/", "base/os/windows/"))
+        or header in ("csignal", *EXCEPTIONS)
+    ):
         return True
     return "/" not in header and header.endswith(".h") and not (header in _PERMITTED or header.startswith("agg_"))
 
