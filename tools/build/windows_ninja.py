@@ -81,7 +81,7 @@ rule library
 rule copy
   command = cp $in $out
 rule example
-  command = {_COMPILER} -std=c++20 -I{{root}}/sdk -Igenerated -x $language $in -x none -static -o $out $
+  command = {_COMPILER} -I{{root}}/sdk -Igenerated -x $language $in -x none -static -o $out $
     sdk/libtandem.dll.a
   description = link $out
 """
@@ -93,7 +93,7 @@ _ABSEIL_APART = {"absl/strings/numbers.cc", "absl/time/format.cc", "absl/time/in
 _EXAMPLES = {
     "c_client": ("c_client/client.c", "c"),
     "c_engine": ("c_engine/engine.c", "c"),
-    "cpp_engine": ("cpp_engine/engine.cc", "c++"),
+    "cpp_engine": ("cpp_engine/engine.cc", "c++ -std=c++20"),
 }
 
 
