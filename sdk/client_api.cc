@@ -50,7 +50,7 @@ struct Caller {
 // Other generations than those of engines: a client is never taken for one.
 using Table = HandleTable<Caller, tandem_rpc, 1 << 20>;
 
-constinit Table callers;
+Table callers;  // constant-initialised, unless Mutex is not (base/mutex.h)
 
 tandem_rpc* RpcOf(tandem_client* client) {
   return reinterpret_cast<tandem_rpc*>(client);

@@ -21,9 +21,15 @@
 namespace tandem {
 namespace {
 
-// A number of this thread, other than 0: one instruction, without a call.
+// A number of this thread, other than 0: one instruction, without a call, if
+// the compiler has it.
 uintptr_t ThisThread() {
+#if __has_builtin(__builtin_thread_pointer)
   return reinterpret_cast<uintptr_t>(__builtin_thread_pointer());
+#else
+  thread_local char own;
+  return reinterpret_cast<uintptr_t>(&own);
+#endif
 }
 
 // Where a call may come from while the callback runs, in the callback's thread.

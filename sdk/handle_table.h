@@ -6,7 +6,7 @@
 // the objects. Thread-safe; Enter and the end of a Use are also
 // async-signal-safe, unless the Use deletes the object.
 //
-//   constinit HandleTable<Client, tandem_client> table;
+//   HandleTable<Client, tandem_client> table;
 //   tandem_client* handle = table.Add(std::move(client));
 //   if (auto use = table.Enter(handle)) use->Step();
 //   table.Close(use);  // the last Use deletes the object

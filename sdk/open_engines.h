@@ -64,7 +64,8 @@ class OpenEngines : public HandleTable<OpenEngine, tandem_engine> {
  private:
   static OpenEngines table_;
 };
-inline constinit OpenEngines OpenEngines::table_;
+// Constant-initialised, unless Mutex is not (base/mutex.h).
+inline OpenEngines OpenEngines::table_;
 
 }  // namespace tandem
 

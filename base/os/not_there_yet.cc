@@ -2,8 +2,8 @@
 // it compiles. A call ends the program or gives an error, with its name, or
 // returns what its header calls unknown.
 //
-// tools/check compiles base, schema and transport with it for Windows and for
-// macOS. A port replaces it by a folder as linux.
+// tools/check compiles base, schema and transport with it for macOS. A port
+// replaces it by a folder as linux and windows.
 #include <cstdio>
 #include <cstdlib>
 
@@ -200,6 +200,7 @@ void HandleStopSignals(void (*)(int)) { EndAt("HandleStopSignals"); }
 [[noreturn]] void EndBySignal(int) { EndAt("EndBySignal"); }
 std::string DescribeSignal(int) { EndAt("DescribeSignal"); }
 bool HideFromChildren(int) { EndAt("HideFromChildren"); }
+std::string TimeOfDay() { EndAt("TimeOfDay"); }
 void WriteToStandardError(absl::string_view text) {
   std::fwrite(text.data(), 1, text.size(), stderr);
 }

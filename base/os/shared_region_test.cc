@@ -10,7 +10,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/error.h"
-#include "base/os/linux/region_paths.h"
 #include "base/os/side_locks.h"
 
 namespace tandem {
@@ -52,22 +51,12 @@ TEST_F(SharedRegionTest, TakesNoNameThatOtherMemoryHas) {
   const SharedRegion second = MakeRegion();
   ASSERT_EQ(first.Publish(name_).value(), true);
   EXPECT_EQ(second.Publish(name_).value(), false);
-  ASSERT_EQ(unlink(RegionPath(name_).c_str()), 0);  // the spare link is left
-  EXPECT_EQ(second.Publish(name_).value(), false);
-  ASSERT_EQ(unlink(RegionPath(name_, Link::kSpare).c_str()), 0);
-  ASSERT_EQ(second.Publish(name_).value(), true);
+  EXPECT_TRUE(second.Unpublish(name_).ok());  // nothing of its own
+  EXPECT_EQ(SharedRegion::At(name_), first.id());
   EXPECT_TRUE(first.Unpublish(name_).ok());
+  ASSERT_EQ(second.Publish(name_).value(), true);
   EXPECT_EQ(SharedRegion::At(name_), second.id());
   EXPECT_TRUE(second.Unpublish(name_).ok());
-}
-
-TEST_F(SharedRegionTest, RestoresAnUnlinkedName) {
-  const SharedRegion region = MakeRegion();
-  ASSERT_EQ(region.Publish(name_).value(), true);
-  ASSERT_EQ(unlink(RegionPath(name_).c_str()), 0);
-  region.Restore(name_);
-  EXPECT_EQ(SharedRegion::At(name_), region.id());
-  EXPECT_TRUE(region.Unpublish(name_).ok());
 }
 
 TEST_F(SharedRegionTest, ReadsWhatAMappingWroteAndNotBeyondTheEnd) {
@@ -109,13 +98,7 @@ TEST_F(SharedRegionTest, LocksAreSeenByOthersUntilTheirRelease) {
   EXPECT_EQ(IsLocked(region, 8), false);
 }
 
-TEST_F(SharedRegionTest, SpareLinkLeadsBackToItsName) {
-  EXPECT_EQ(RegionPath("demo", Link::kSpare), "/dev/shm/.demo.tandem");
-  EXPECT_EQ(NameOfSpareLink(".demo.tandem"), "demo");
-  EXPECT_EQ(NameOfSpareLink(".a.b.tandem"), "a.b");
-  for (const char* other : {"demo", ".demo", "demo.tandem", ".tandem", ""}) {
-    EXPECT_EQ(NameOfSpareLink(other), "") << other;
-  }
+TEST_F(SharedRegionTest, BothLinksAreListed) {
   const SharedRegion region = MakeRegion();
   ASSERT_EQ(region.Publish(name_).value(), true);
   const auto listed = SharedRegion::List();

@@ -57,9 +57,10 @@ class SideLocks {
   void Release();
 
  private:
-  explicit SideLocks(int fd);
+  static constexpr intptr_t kNone = -1;
+  explicit SideLocks(intptr_t access);
 
-  int fd_;            // from OpenGuarded, or -1
+  intptr_t access_;   // on Linux a descriptor from OpenGuarded; kNone
   uint32_t born_in_;  // ForkCount() of the owner
 };
 

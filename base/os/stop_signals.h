@@ -45,6 +45,9 @@ std::string DescribeSignal(int signal);
 // it is not open; errno has the reason.
 bool HideFromChildren(int handle);
 
+// Returns the local time of day, "13:05:59.042", for log lines.
+std::string TimeOfDay();
+
 // Writes the text by one call, so that lines of several processes do not mix.
 void WriteToStandardError(absl::string_view text);
 

@@ -25,9 +25,10 @@ absl::StatusOr<std::string> FindProgram() {
     places.emplace_back(named);
   } else {
     const auto folder = std::filesystem::path(ProgramPath()).parent_path();
-    places.push_back(folder / "tandem-gateway");
-    places.push_back(folder.parent_path().parent_path() /
-                     "gateway/tandem-gateway");
+    places.push_back((folder / "tandem-gateway").string());
+    places.push_back(
+        (folder.parent_path().parent_path() / "gateway/tandem-gateway")
+            .string());
   }
   for (const std::string& place : places) {
     if (MayRun(place)) return place;

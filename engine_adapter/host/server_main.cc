@@ -1,8 +1,5 @@
 #include "engine_adapter/server_main.h"
 
-#include <time.h>
-
-#include <array>
 #include <atomic>
 #include <cerrno>
 #include <cstdio>
@@ -338,14 +335,7 @@ int Run(int argc, const char* const* argv, absl::string_view usage,
 }  // namespace
 
 void LogLine(absl::string_view line) {
-  timespec now;
-  tm local;
-  std::array<char, 16> clock = {};
-  clock_gettime(CLOCK_REALTIME, &now);
-  localtime_r(&now.tv_sec, &local);
-  strftime(clock.data(), clock.size(), "%H:%M:%S", &local);
-  std::string text =
-      absl::StrFormat("tandem %s.%03d ", clock.data(), now.tv_nsec / 1'000'000);
+  std::string text = absl::StrCat("tandem ", TimeOfDay(), " ");
   absl::StrAppend(&text, Printable(absl::StrReplaceAll(line, {{"\n", " "}})),
                   "\n");
   WriteToStandardError(text);

@@ -105,9 +105,8 @@ void ExpectNothingLeft(const std::string& name) {
   // An engine of another test may be removing it, one link after the other.
   const Deadline deadline = Deadline::After(10);
   const auto is_left = [&] {
-    return access(RegionPath(name).c_str(), F_OK) == 0 ||
-           access(RegionPath(name, SharedRegion::Link::kSpare).c_str(), F_OK) ==
-               0;
+    return SharedRegion::At(name).has_value() ||
+           SharedRegion::At(name, SharedRegion::Link::kSpare).has_value();
   };
   while (is_left() && !deadline.PassedAt(MonotonicNanos())) usleep(1000);
   EXPECT_FALSE(is_left()) << name;

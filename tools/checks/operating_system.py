@@ -1,7 +1,7 @@
-"""Checks that only base/os/linux knows the operating system, among sources in C and C++: by conditions, or its headers.
+"""Checks that only base/os/linux and base/os/windows know the operating system, by conditions or its headers.
 
-What differs by system stands behind the headers of base/os, with sources in base/os/linux. So another system is a
-folder of sources there (docs/decisions/0081-one-layer-for-the-operating-system.md). A header `<name.h>` counts as the
+Of sources in C and C++. What differs by system stands behind the headers of base/os, with a folder of sources for each
+system (docs/decisions/0081-one-layer-for-the-operating-system.md). A header `<name.h>` counts as the
 system's unless the C standard, the compiler or a library of ours has it. Tests are free: they kill, stop and fork. So
 are the exceptions below, each with its reason. Not found: names that a permitted header also has, such as nanosleep,
 and paths in /proc.
@@ -19,6 +19,7 @@ from tools.checks.source_files import NO_COMPONENTS, source_files
 EXCEPTIONS = {
     "base/os/end_with_parent.h": "programs for Linux, and tests, begin with it",
     "base/os/linux/": "the layer's sources",
+    "base/os/windows/": "the same",
     "engine_adapter/conformance/": "tests of an engine's server, which they stop and kill",
     "engine_adapter/mujoco/render/egl_context.cc": "EGL, from a library loaded when it is needed",
     "gateway/": "a program for LuckyEngine on Linux",
@@ -49,7 +50,11 @@ _TESTS = re.compile(r"^tests/|/testing/|_(?:test|fuzz|benchmark)\.\w+$")
 
 def _is_of_the_system(header: str) -> bool:
     header = posixpath.normpath(header)
-    if _SYSTEM_FOLDER.match(header) or header.startswith("base/os/linux/") or header in ("csignal", *EXCEPTIONS):
+    if (
+        _SYSTEM_FOLDER.match(header)
+        or header.startswith(("base/os/linux/", "base/os/windows/"))
+        or header in ("csignal", *EXCEPTIONS)
+    ):
         return True
     return "/" not in header and header.endswith(".h") and not (header in _PERMITTED or header.startswith("agg_"))
 

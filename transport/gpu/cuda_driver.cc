@@ -1,8 +1,5 @@
 #include "transport/gpu/cuda_driver.h"
 
-#include <dlfcn.h>
-#include <unistd.h>
-
 #include <array>
 #include <atomic>
 #include <bit>
@@ -15,6 +12,8 @@
 #include "absl/strings/str_cat.h"
 #include "base/error.h"
 #include "base/mutex.h"
+#include "base/os/process_handle.h"
+#include "base/os/shared_library.h"
 #include "base/printable.h"
 #include "transport/cuda.h"
 #include "transport/memory/gpu_text.h"
@@ -29,7 +28,7 @@ struct Loaded {
   Mutex mutex;
   const CudaDriver* driver ABSL_GUARDED_BY(mutex) = nullptr;
   // The process that called cuInit first; 0: none has.
-  std::atomic<pid_t> process{0};
+  std::atomic<uint32_t> process{0};
 };
 Loaded& TheLoaded() {
   static Loaded* const loaded = new Loaded;
@@ -77,7 +76,7 @@ absl::StatusOr<const CudaDriver*> CudaDriver::Load() {
   TANDEM_RETURN_IF_ERROR(driver.Open());
   // relaxed: read by this process's threads, which the mutex orders, and by
   // forked children.
-  loaded.process.store(getpid(), std::memory_order_relaxed);
+  loaded.process.store(ProcessId(), std::memory_order_relaxed);
   const CudaResult result = driver.functions_.Init(0);
   if (result != kCudaSuccess) {
     // relaxed: as above. A child of a process without CUDA may try again.
@@ -101,18 +100,17 @@ absl::StatusOr<const CudaDriver*> CudaDriver::Load() {
 absl::Status CudaDriver::Open() {
   const absl::string_view named = Variable("TANDEM_CUDA_LIBRARY");
   library_ = named.empty() ? kLibrary : std::string(named);
-  void* const library = dlopen(library_.c_str(), RTLD_NOW | RTLD_LOCAL);
+  std::string reason;
+  void* const library = LoadSharedLibrary(library_, &reason);
   if (library == nullptr) {
-    const char* const reason = dlerror();
     return MakeError(
         ErrorCode::kGpuDriverMissing,
-        absl::StrCat("expected the CUDA driver, found none: ",
-                     reason == nullptr ? library_ : reason,
+        absl::StrCat("expected the CUDA driver, found none: ", reason,
                      "; install NVIDIA's driver, or use the CPU arrays"));
   }
   const char* missing = nullptr;
   const auto find = [&](const char* symbol, auto* function) {
-    void* const address = dlsym(library, symbol);
+    void* const address = FindSymbol(library, symbol);
     if (address == nullptr && missing == nullptr) missing = symbol;
     std::memcpy(function, &address, sizeof(address));
   };
@@ -178,8 +176,8 @@ absl::StatusOr<std::vector<CudaDriver::Device>> CudaDriver::Devices() const {
 
 bool CudaBelongsToParent() {
   // relaxed: as in Load.
-  const pid_t process = TheLoaded().process.load(std::memory_order_relaxed);
-  return process != 0 && process != getpid();
+  const uint32_t process = TheLoaded().process.load(std::memory_order_relaxed);
+  return process != 0 && process != ProcessId();
 }
 
 std::string CudaVersionText(int version) {

@@ -23,6 +23,8 @@ struct flock WholeByte(int64_t byte, short type) {
   return range;
 }
 
+int Descriptor(intptr_t access) { return static_cast<int>(access); }
+
 std::optional<bool> IsByteLocked(int fd, int64_t byte) {
   struct flock range = WholeByte(byte, F_WRLCK);
   if (fcntl(fd, F_OFD_GETLK, &range) != 0) return std::nullopt;
@@ -42,45 +44,48 @@ absl::StatusOr<SideLocks> SideLocks::On(const SharedRegion& region) {
   return SideLocks(own);
 }
 
-SideLocks::SideLocks(int fd) : fd_(fd), born_in_(ForkCount()) {}
+SideLocks::SideLocks(intptr_t access)
+    : access_(access), born_in_(ForkCount()) {}
 
 SideLocks::SideLocks(SideLocks&& other) noexcept
-    : fd_(std::exchange(other.fd_, -1)), born_in_(other.born_in_) {}
+    : access_(std::exchange(other.access_, kNone)), born_in_(other.born_in_) {}
 
 SideLocks& SideLocks::operator=(SideLocks&& other) noexcept {
   if (this != &other) {
     Release();
-    fd_ = std::exchange(other.fd_, -1);
+    access_ = std::exchange(other.access_, kNone);
     born_in_ = other.born_in_;
   }
   return *this;
 }
 
-bool SideLocks::IsOurs() const { return fd_ >= 0 && born_in_ == ForkCount(); }
+bool SideLocks::IsOurs() const {
+  return access_ != kNone && born_in_ == ForkCount();
+}
 
 bool SideLocks::TryAcquire(int64_t byte) {
   if (!IsOurs()) return false;
   struct flock range = WholeByte(byte, F_WRLCK);
-  return fcntl(fd_, F_OFD_SETLK, &range) == 0;
+  return fcntl(Descriptor(access_), F_OFD_SETLK, &range) == 0;
 }
 
 bool SideLocks::TryShare(int64_t byte) {
   if (!IsOurs()) return false;
   struct flock range = WholeByte(byte, F_RDLCK);
-  return fcntl(fd_, F_OFD_SETLK, &range) == 0;
+  return fcntl(Descriptor(access_), F_OFD_SETLK, &range) == 0;
 }
 
 bool SideLocks::HeldByOther(int64_t byte) const {
   if (!IsOurs()) return false;
   // Only a definite answer of the kernel counts as a death.
-  return IsByteLocked(fd_, byte).value_or(true);
+  return IsByteLocked(Descriptor(access_), byte).value_or(true);
 }
 
 void SideLocks::Release() {
   // In a forked child the handler closed the descriptor, and its number may
   // belong to another file now.
-  if (IsOurs()) CloseGuarded(fd_);
-  fd_ = -1;
+  if (IsOurs()) CloseGuarded(Descriptor(access_));
+  access_ = kNone;
 }
 
 }  // namespace tandem

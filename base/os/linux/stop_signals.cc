@@ -3,9 +3,13 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
+#include <array>
+
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 
 namespace tandem {
 
@@ -57,6 +61,16 @@ std::string DescribeSignal(int number) {
 
 bool HideFromChildren(int handle) {
   return fcntl(handle, F_SETFD, FD_CLOEXEC) == 0;
+}
+
+std::string TimeOfDay() {
+  timespec now;
+  tm local;
+  std::array<char, 16> clock = {};
+  clock_gettime(CLOCK_REALTIME, &now);
+  localtime_r(&now.tv_sec, &local);
+  strftime(clock.data(), clock.size(), "%H:%M:%S", &local);
+  return absl::StrFormat("%s.%03d", clock.data(), now.tv_nsec / 1'000'000);
 }
 
 void WriteToStandardError(absl::string_view text) {

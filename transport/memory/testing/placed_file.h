@@ -16,6 +16,10 @@
 #ifndef TANDEM_TRANSPORT_MEMORY_TESTING_PLACED_FILE_H_
 #define TANDEM_TRANSPORT_MEMORY_TESTING_PLACED_FILE_H_
 
+#ifdef _WIN32
+#include "transport/memory/testing/placed_section.h"
+#else
+
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -107,4 +111,5 @@ class PlacedFile {
 
 }  // namespace tandem
 
+#endif  // _WIN32
 #endif  // TANDEM_TRANSPORT_MEMORY_TESTING_PLACED_FILE_H_
