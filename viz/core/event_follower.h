@@ -6,9 +6,6 @@
 // Ownership: one view of a run. The destructor ends the streams and blocks
 // until the threads have ended.
 //
-//   EventFollower follower(DaemonTarget(), run_id);
-//   const EventFollower::Events events = follower.Read();
-//
 // Steps come with credits: a front end shows some, so the daemon sends at most
 // kStepsPerSec of them a second, and only after earlier ones were taken. A
 // front end that is slow, or was stopped, costs the daemon nothing. After a
