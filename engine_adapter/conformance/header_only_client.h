@@ -10,7 +10,6 @@
 #ifndef TANDEM_ENGINE_ADAPTER_CONFORMANCE_HEADER_ONLY_CLIENT_H_
 #define TANDEM_ENGINE_ADAPTER_CONFORMANCE_HEADER_ONLY_CLIENT_H_
 
-#include <atomic>
 #include <cstdint>
 #include <string>
 

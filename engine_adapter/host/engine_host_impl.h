@@ -8,7 +8,6 @@
 #define TANDEM_ENGINE_ADAPTER_HOST_ENGINE_HOST_IMPL_H_
 
 #include <atomic>
-#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>

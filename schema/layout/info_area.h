@@ -18,7 +18,6 @@
 #ifndef TANDEM_SCHEMA_LAYOUT_INFO_AREA_H_
 #define TANDEM_SCHEMA_LAYOUT_INFO_AREA_H_
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <type_traits>

@@ -18,7 +18,6 @@
 #ifndef TANDEM_TRANSPORT_SESSION_OWNER_SIDE_H_
 #define TANDEM_TRANSPORT_SESSION_OWNER_SIDE_H_
 
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -27,7 +26,6 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/strings/string_view.h"
 #include "schema/layout/error_codes.h"
 #include "schema/layout/lrbc.h"
 #include "schema/layout/shared_word.h"

@@ -8,7 +8,6 @@
 #ifndef TANDEM_TRANSPORT_TESTING_FUZZ_SCRIPT_H_
 #define TANDEM_TRANSPORT_TESTING_FUZZ_SCRIPT_H_
 
-#include <cerrno>
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>

@@ -8,9 +8,7 @@
 #ifndef TANDEM_VIZ_CORE_ENGINE_CONTROL_H_
 #define TANDEM_VIZ_CORE_ENGINE_CONTROL_H_
 
-#include <cstdint>
 #include <memory>
-#include <optional>
 #include <string>
 #include <vector>
 

@@ -21,7 +21,6 @@
 #include <cstdint>
 #include <functional>
 #include <string>
-#include <utility>
 
 #include "absl/strings/string_view.h"
 

@@ -20,7 +20,6 @@
 #include <cstddef>
 #include <memory>
 #include <optional>
-#include <utility>
 #include <vector>
 
 #include "program/listening_sockets.h"

@@ -12,8 +12,6 @@
 #include <tiny_gltf.h>
 
 #include <array>
-#include <cstddef>
-#include <optional>
 #include <span>
 #include <string>
 #include <vector>

@@ -10,7 +10,6 @@
 #ifndef TANDEM_SCHEMA_GOLDENS_TESTING_SAMPLES_H_
 #define TANDEM_SCHEMA_GOLDENS_TESTING_SAMPLES_H_
 
-#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <vector>
