@@ -25,8 +25,7 @@
 // from "alive" and "drained" to "final". If the configuration restarts the run
 // after such an end, WorkerEnded leads from "alive" to "waiting".
 
-#ifndef TANDEM_SLOW_LANE_DAEMON_RUN_ENDS_H_
-#define TANDEM_SLOW_LANE_DAEMON_RUN_ENDS_H_
+#pragma once
 
 #include <optional>
 #include <string>
@@ -110,5 +109,3 @@ class RunEnds {
 };
 
 }  // namespace tandem::slow_lane
-
-#endif  // TANDEM_SLOW_LANE_DAEMON_RUN_ENDS_H_

@@ -15,8 +15,7 @@
 //       owner->WelcomeAttendant(slot);
 //     }
 
-#ifndef TANDEM_TRANSPORT_SESSION_OWNER_SIDE_H_
-#define TANDEM_TRANSPORT_SESSION_OWNER_SIDE_H_
+#pragma once
 
 #include <cstddef>
 #include <cstdint>
@@ -195,5 +194,3 @@ class OwnerSide {
 };
 
 }  // namespace tandem
-
-#endif  // TANDEM_TRANSPORT_SESSION_OWNER_SIDE_H_

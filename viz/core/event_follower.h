@@ -12,8 +12,7 @@
 // broken connection, or a restart of the daemon, both streams continue behind
 // the last number received: no event is missing, and none comes twice.
 
-#ifndef TANDEM_VIZ_CORE_EVENT_FOLLOWER_H_
-#define TANDEM_VIZ_CORE_EVENT_FOLLOWER_H_
+#pragma once
 
 #include <cstddef>
 #include <cstdint>
@@ -90,5 +89,3 @@ class EventFollower {
 std::string SummaryText(const EventFollower::Events& events);
 
 }  // namespace tandem
-
-#endif  // TANDEM_VIZ_CORE_EVENT_FOLLOWER_H_

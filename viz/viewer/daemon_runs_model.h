@@ -5,8 +5,7 @@
 // click -> follow -> an EventFollower -> eventsText, steps.
 // Ownership: the Viewer; GUI thread.
 
-#ifndef TANDEM_VIZ_VIEWER_DAEMON_RUNS_MODEL_H_
-#define TANDEM_VIZ_VIEWER_DAEMON_RUNS_MODEL_H_
+#pragma once
 
 #include <QObject>
 #include <QString>
@@ -75,5 +74,3 @@ class DaemonRunsModel : public QObject {
 };
 
 }  // namespace tandem
-
-#endif  // TANDEM_VIZ_VIEWER_DAEMON_RUNS_MODEL_H_

@@ -7,8 +7,7 @@
 //   LrbcHeader header = SampleHeader();
 //   std::vector<uint8_t> bytes = SampleRing();
 
-#ifndef TANDEM_SCHEMA_GOLDENS_TESTING_SAMPLES_H_
-#define TANDEM_SCHEMA_GOLDENS_TESTING_SAMPLES_H_
+#pragma once
 
 #include <cstdint>
 #include <string>
@@ -120,5 +119,3 @@ struct SampleFile {
 std::vector<SampleFile> SampleFiles();
 
 }  // namespace tandem
-
-#endif  // TANDEM_SCHEMA_GOLDENS_TESTING_SAMPLES_H_
