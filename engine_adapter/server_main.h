@@ -10,8 +10,7 @@
 //     });
 //   }
 
-#ifndef TANDEM_ENGINE_ADAPTER_SERVER_MAIN_H_
-#define TANDEM_ENGINE_ADAPTER_SERVER_MAIN_H_
+#pragma once
 
 #include <cstdint>
 #include <functional>
@@ -75,13 +74,12 @@ int RunServer(int argc, const char* const* argv, absl::string_view usage,
 
 // The same for an engine with a loop of its own. `loop` takes work from the
 // host until host->StopRequested(), or until it returns an error, such as
-// one of EngineHost::Done. engine_adapter/reference/ticked_server.cc is an
-// example. `own`: the engine's flags that are not Abseil's.
+// one of EngineHost::Done.
+// engine_adapter/conformance/reference/ticked_server.cc is an example. `own`:
+// the engine's flags that are not Abseil's.
 int RunTickedServer(int argc, const char* const* argv, absl::string_view usage,
                     const TickedEngineFactory& make_engine,
                     const std::function<absl::Status(EngineHost* host)>& loop,
                     absl::Span<const OwnFlag> own = {});
 
 }  // namespace tandem
-
-#endif  // TANDEM_ENGINE_ADAPTER_SERVER_MAIN_H_

@@ -2,11 +2,8 @@
 //
 // Data flow: StepRequest.actions, then the groups of SetActionGroup, then the
 // request's own groups -> one row of actions.
-//
-//   absl::Status status = ComposeActions(request, preloaded, row);
 
-#ifndef TANDEM_GATEWAY_ACTIONS_H_
-#define TANDEM_GATEWAY_ACTIONS_H_
+#pragma once
 
 #include <cstddef>
 #include <map>
@@ -35,5 +32,3 @@ absl::Status ComposeActions(const hazel::rpc::StepRequest& request,
                             std::span<float> row);
 
 }  // namespace tandem::gateway
-
-#endif  // TANDEM_GATEWAY_ACTIONS_H_

@@ -3,11 +3,8 @@
 // Data flow: the client slot's last exchange -> Next, at most target_fps times
 // a second -> RelayStream.
 // Ownership: refers to the slot, which outlives it. One thread at a time.
-//
-//   auto items = std::make_unique<AgentFrames>(&gateway->slot, request);
 
-#ifndef TANDEM_GATEWAY_AGENT_FRAMES_H_
-#define TANDEM_GATEWAY_AGENT_FRAMES_H_
+#pragma once
 
 #include <cstdint>
 #include <memory>
@@ -39,5 +36,3 @@ class AgentFrames final : public StreamItems {
 };
 
 }  // namespace tandem::gateway
-
-#endif  // TANDEM_GATEWAY_AGENT_FRAMES_H_

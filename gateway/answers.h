@@ -1,12 +1,8 @@
 // The answers to calls that need no exchange.
 //
 // Data flow: request -> Relay, or a function of its own -> response.
-//
-//   absl::Status status = Relay(call, rpc::MethodId::GetSceneInfo, request,
-//                               &response);
 
-#ifndef TANDEM_GATEWAY_ANSWERS_H_
-#define TANDEM_GATEWAY_ANSWERS_H_
+#pragma once
 
 #include <google/protobuf/message.h>
 
@@ -87,5 +83,3 @@ absl::Status Answer(const hazel::rpc::SetCameraConfigRequest& request,
                     hazel::rpc::CameraConfigAck* response);
 
 }  // namespace tandem::gateway
-
-#endif  // TANDEM_GATEWAY_ANSWERS_H_

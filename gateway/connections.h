@@ -6,13 +6,8 @@
 // slot is released.
 // Ownership: one for a gateway. Thread-safe; no call blocks. A connection's
 // name is that of gRPC's ServerContext::peer().
-//
-//   connections.Begin(peer);
-//   absl::StatusOr<RewardTerms> terms = connections.BeginStep(peer);
-//   if (connections.End(peer)) slot.Release();
 
-#ifndef TANDEM_GATEWAY_CONNECTIONS_H_
-#define TANDEM_GATEWAY_CONNECTIONS_H_
+#pragma once
 
 #include <algorithm>
 #include <cstdint>
@@ -98,5 +93,3 @@ class Connections {
 };
 
 }  // namespace tandem::gateway
-
-#endif  // TANDEM_GATEWAY_CONNECTIONS_H_

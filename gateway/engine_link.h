@@ -2,13 +2,8 @@
 //
 // Data flow: a request -> the attendant's rings -> the engine -> its answer.
 // Ownership: one for a gateway. Any thread may call it.
-//
-//   EngineLink link("demo");
-//   absl::StatusOr<RpcMessage> answer =
-//       link.Call(CallOf(method, request), Deadline::After(5));
 
-#ifndef TANDEM_GATEWAY_ENGINE_LINK_H_
-#define TANDEM_GATEWAY_ENGINE_LINK_H_
+#pragma once
 
 #include <memory>
 #include <string>
@@ -64,5 +59,3 @@ class EngineLink {
 };
 
 }  // namespace tandem::gateway
-
-#endif  // TANDEM_GATEWAY_ENGINE_LINK_H_

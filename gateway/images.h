@@ -3,13 +3,8 @@
 // Data flow: a request of the program -> ImageRequest -> the engine -> its
 // message, with the image in it or in a slot of the region -> TakeImage -> RGBA
 // or depth.
-//
-//   PackedCall call = ImageRequest<rpc::GetCameraFrameRequest>(
-//       rpc::MethodId::GetCameraFrame, request, /*env=*/0);
-//   absl::Status status = TakeImage(&answer, *named->frame(), &frame);
 
-#ifndef TANDEM_GATEWAY_IMAGES_H_
-#define TANDEM_GATEWAY_IMAGES_H_
+#pragma once
 
 #include <google/protobuf/message.h>
 
@@ -64,5 +59,3 @@ absl::Status CheckTotalSize(
         images);
 
 }  // namespace tandem::gateway
-
-#endif  // TANDEM_GATEWAY_IMAGES_H_

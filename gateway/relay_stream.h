@@ -5,11 +5,8 @@
 // items; nothing waits for it. The number of lost items is in the stream's
 // trailing metadata, "tandem-lost-items". Ownership: deletes itself after gRPC
 // and its thread have finished with it.
-//
-//   return RelayStream::Start(&gateway->streams, context, std::move(items));
 
-#ifndef TANDEM_GATEWAY_RELAY_STREAM_H_
-#define TANDEM_GATEWAY_RELAY_STREAM_H_
+#pragma once
 
 #include <grpcpp/server_context.h>
 #include <grpcpp/support/byte_buffer.h>
@@ -77,5 +74,3 @@ class RelayStream final : public grpc::ServerWriteReactor<grpc::ByteBuffer> {
 };
 
 }  // namespace tandem::gateway
-
-#endif  // TANDEM_GATEWAY_RELAY_STREAM_H_

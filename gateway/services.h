@@ -4,13 +4,8 @@
 // Data flow: gRPC's callback -> the RPC's queue -> ClientSlot or
 // Answer -> Finish.
 // Ownership: the caller owns the services. They must outlive the gRPC server.
-//
-//   for (const auto& service : MakeServices(&gateway)) {
-//     builder.RegisterService(service.get());
-//   }
 
-#ifndef TANDEM_GATEWAY_SERVICES_H_
-#define TANDEM_GATEWAY_SERVICES_H_
+#pragma once
 
 #include <google/protobuf/descriptor.h>
 #include <grpcpp/generic/async_generic_service.h>
@@ -44,5 +39,3 @@ std::vector<std::unique_ptr<grpc::Service>> MakeServices(Gateway* gateway);
 std::unique_ptr<grpc::CallbackGenericService> MakeRefusals();
 
 }  // namespace tandem::gateway
-
-#endif  // TANDEM_GATEWAY_SERVICES_H_

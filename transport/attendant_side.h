@@ -10,13 +10,11 @@
 //   absl::StatusOr<std::unique_ptr<RpcClient>> calls =
 //       RpcClient::Create(panel->get(), {});
 
-#ifndef TANDEM_TRANSPORT_ATTENDANT_SIDE_H_
-#define TANDEM_TRANSPORT_ATTENDANT_SIDE_H_
+#pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <span>
 #include <string>
 
 #include "absl/status/status.h"
@@ -95,5 +93,3 @@ class AttendantSide final : public RpcSide {
 };
 
 }  // namespace tandem
-
-#endif  // TANDEM_TRANSPORT_ATTENDANT_SIDE_H_

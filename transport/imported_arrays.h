@@ -13,12 +13,10 @@
 //   ... kernels on `stream` read arrays->At(record) ...
 //   TANDEM_RETURN_IF_ERROR(arrays->AwaitReaders());  // before the next send
 
-#ifndef TANDEM_TRANSPORT_IMPORTED_ARRAYS_H_
-#define TANDEM_TRANSPORT_IMPORTED_ARRAYS_H_
+#pragma once
 
 #include <cstdint>
 #include <memory>
-#include <span>
 #include <utility>
 #include <vector>
 
@@ -88,5 +86,3 @@ class ImportedArrays {
 };
 
 }  // namespace tandem
-
-#endif  // TANDEM_TRANSPORT_IMPORTED_ARRAYS_H_

@@ -5,12 +5,8 @@
 // Ownership: tandem.torch.device holds one. The client waits for copies before
 // each send. All calls need the GIL; calls that wait release it. Calls are
 // calls of the client: in one thread at a time.
-//
-//   DeviceCopies copies(&client, 0, views, /*overlaps=*/false);
-//   py::list arrays = copies.Begin();  // in the order of `views`
 
-#ifndef TANDEM_CLIENT_PY_BINDINGS_DEVICE_COPIES_H_
-#define TANDEM_CLIENT_PY_BINDINGS_DEVICE_COPIES_H_
+#pragma once
 
 #include <pybind11/numpy.h>
 #include <pybind11/pybind11.h>
@@ -47,5 +43,3 @@ class DeviceCopies {
 };
 
 }  // namespace tandem
-
-#endif  // TANDEM_CLIENT_PY_BINDINGS_DEVICE_COPIES_H_

@@ -6,12 +6,8 @@
 // Ownership: the worker process has one, and keeps the arrays' memory mapped.
 // Run needs the GIL, and calls environments with it. It knows no protocol: the
 // caller decides when the rows belong to it, and publishes the results.
-//
-//   EnvRows rows({.envs = envs, .arrays = row_arrays, ...});
-//   py::list failures = rows.Run(ExchangeKind::kStep, mode, py::none());
 
-#ifndef TANDEM_CLIENT_PY_BINDINGS_ENV_ROWS_H_
-#define TANDEM_CLIENT_PY_BINDINGS_ENV_ROWS_H_
+#pragma once
 
 #include <pybind11/numpy.h>
 #include <pybind11/pybind11.h>
@@ -179,5 +175,3 @@ class EnvRows {
 };
 
 }  // namespace tandem
-
-#endif  // TANDEM_CLIENT_PY_BINDINGS_ENV_ROWS_H_

@@ -5,9 +5,6 @@
 // field of the schema needs no code here.
 // Ownership: none; all calls need the GIL. Results are copies.
 //
-//   PackedCall call = PackRequest(rpc::MethodId::GetEntity, fields, name);
-//   py::dict answer = PayloadValues(message.envelope());
-//
 //  schema             from Python                   to Python
 //  number, enum       int, float                    int, float
 //  bool               bool, numpy.bool_             bool
@@ -22,8 +19,7 @@
 // list is empty, an absent table or struct is None. (A test checks that answers
 // have no other defaults.)
 
-#ifndef TANDEM_CLIENT_PY_BINDINGS_ENVELOPE_VALUES_H_
-#define TANDEM_CLIENT_PY_BINDINGS_ENVELOPE_VALUES_H_
+#pragma once
 
 #include <pybind11/pybind11.h>
 
@@ -45,5 +41,3 @@ PackedCall PackRequest(rpc::MethodId method, pybind11::handle fields,
 pybind11::dict PayloadValues(const rpc::Envelope& envelope);
 
 }  // namespace tandem
-
-#endif  // TANDEM_CLIENT_PY_BINDINGS_ENVELOPE_VALUES_H_

@@ -3,12 +3,8 @@
 // Data flow: absl::Status or ErrorCode -> its row of the error table -> the
 // class of tandem.errors that the row names.
 // Ownership: none; all calls need the GIL.
-//
-//   if (!status.ok()) Raise(status, name);
-//   if (code != ErrorCode::kOk) Raise(client.Explain(code), name);
 
-#ifndef TANDEM_CLIENT_PY_BINDINGS_ERRORS_H_
-#define TANDEM_CLIENT_PY_BINDINGS_ERRORS_H_
+#pragma once
 
 #include <pybind11/pybind11.h>
 
@@ -54,5 +50,3 @@ class OneCall {
 };
 
 }  // namespace tandem
-
-#endif  // TANDEM_CLIENT_PY_BINDINGS_ERRORS_H_

@@ -5,12 +5,8 @@
 // Ownership: the Python object tandem.SharedMemoryClient holds one. The views
 // share the mapping and may outlive the client. All calls need the GIL; calls
 // that wait release it.
-//
-//   NativeClient client("demo", 10.0, "adaptive", AutoresetMode::kSameStep);
-//   py::tuple obs_rewards_dones = client.Step(actions);
 
-#ifndef TANDEM_CLIENT_PY_BINDINGS_NATIVE_CLIENT_H_
-#define TANDEM_CLIENT_PY_BINDINGS_NATIVE_CLIENT_H_
+#pragma once
 
 #include <pybind11/pybind11.h>
 
@@ -24,7 +20,6 @@
 
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
-#include "absl/status/statusor.h"
 #include "client_py/bindings/native_rpc.h"
 #include "client_py/bindings/region_views.h"
 #include "schema/layout/lrbc.h"
@@ -192,5 +187,3 @@ class NativeClient {
 pybind11::object MakeStepMethodType();  // step_method.cc
 
 }  // namespace tandem
-
-#endif  // TANDEM_CLIENT_PY_BINDINGS_NATIVE_CLIENT_H_

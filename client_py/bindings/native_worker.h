@@ -5,12 +5,8 @@
 // the caller.
 // Ownership: tandem.workers.worker holds one. All calls need the GIL; Serve
 // releases it while it waits. The views share the mapping and may outlive it.
-//
-//   NativeWorker worker(region_fd, 2, "adaptive", reset_options);
-//   while (worker.Serve(&rows, 1.0) != "stop") ...
 
-#ifndef TANDEM_CLIENT_PY_BINDINGS_NATIVE_WORKER_H_
-#define TANDEM_CLIENT_PY_BINDINGS_NATIVE_WORKER_H_
+#pragma once
 
 #include <pybind11/numpy.h>
 #include <pybind11/pybind11.h>
@@ -68,5 +64,3 @@ class NativeWorker {
 };
 
 }  // namespace tandem
-
-#endif  // TANDEM_CLIENT_PY_BINDINGS_NATIVE_WORKER_H_

@@ -6,12 +6,8 @@
 // the field's type and shape. All others go through the Python object, an
 // Observations or Actions of tandem.spaces.batches.
 // Ownership: EnvRows has three. All calls need the GIL.
-//
-//   RowValues observations(python_observations);
-//   observations.Write(row, obs);
 
-#ifndef TANDEM_CLIENT_PY_BINDINGS_ROW_VALUES_H_
-#define TANDEM_CLIENT_PY_BINDINGS_ROW_VALUES_H_
+#pragma once
 
 #include <pybind11/numpy.h>
 #include <pybind11/pybind11.h>
@@ -67,5 +63,3 @@ class RowValues {
 };
 
 }  // namespace tandem
-
-#endif  // TANDEM_CLIENT_PY_BINDINGS_ROW_VALUES_H_

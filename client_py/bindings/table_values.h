@@ -4,11 +4,8 @@
 // Data flow: verified bytes -> read by flatc's type table -> dict -> checked by
 // the type table -> builder.
 // Ownership: none; needs the GIL. Results and arguments are copied.
-//
-//   py::dict fields = TableValues(table, rpc::EntityInfoTypeTable());
 
-#ifndef TANDEM_CLIENT_PY_BINDINGS_TABLE_VALUES_H_
-#define TANDEM_CLIENT_PY_BINDINGS_TABLE_VALUES_H_
+#pragma once
 
 #include <pybind11/pybind11.h>
 
@@ -74,5 +71,3 @@ flatbuffers::Offset<void> PackTable(pybind11::handle fields,
                                     flatbuffers::FlatBufferBuilder* builder);
 
 }  // namespace tandem
-
-#endif  // TANDEM_CLIENT_PY_BINDINGS_TABLE_VALUES_H_

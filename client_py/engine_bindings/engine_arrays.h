@@ -7,14 +7,8 @@
 // Arrays on a GPU are the host's, for each kind of work.
 // Ownership: PythonEngine owns it. Python may keep the arrays: those of the
 // region keep it mapped, and the copies belong to Python.
-//
-//   EngineArrays arrays(*host, adaptor.attr("arrays"));
-//   PyObject* object = arrays.Begin(io);
-//   ... call the engine with `object` ...
-//   arrays.End(io);
 
-#ifndef TANDEM_CLIENT_PY_ENGINE_BINDINGS_ENGINE_ARRAYS_H_
-#define TANDEM_CLIENT_PY_ENGINE_BINDINGS_ENGINE_ARRAYS_H_
+#pragma once
 
 #include <pybind11/numpy.h>
 #include <pybind11/pybind11.h>
@@ -68,5 +62,3 @@ class EngineArrays {
 };
 
 }  // namespace tandem
-
-#endif  // TANDEM_CLIENT_PY_ENGINE_BINDINGS_ENGINE_ARRAYS_H_

@@ -5,22 +5,15 @@
 // -> the engine; an exception -> tandem.serving.failures -> absl::Status.
 // Ownership: PythonEngine owns it; its ports use it. All calls come from the
 // stepping thread.
-//
-//   PythonAdaptor adaptor(object, /*keeps_first=*/true);
-//   absl::Status status = adaptor.Call(
-//       [&] { adaptor.object().attr("clear_client_state")(); });
 
-#ifndef TANDEM_CLIENT_PY_ENGINE_BINDINGS_PYTHON_ADAPTOR_H_
-#define TANDEM_CLIENT_PY_ENGINE_BINDINGS_PYTHON_ADAPTOR_H_
+#pragma once
 
 #include <pybind11/pybind11.h>
 
 #include <functional>
-#include <string>
 #include <utility>
 
 #include "absl/status/status.h"
-#include "absl/status/statusor.h"
 #include "base/guarded.h"
 
 namespace tandem {
@@ -105,5 +98,3 @@ class PythonAdaptor {
 absl::Status StatusOf(const pybind11::error_already_set& error);
 
 }  // namespace tandem
-
-#endif  // TANDEM_CLIENT_PY_ENGINE_BINDINGS_PYTHON_ADAPTOR_H_

@@ -1,4 +1,5 @@
 from collections.abc import Callable, Sequence
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -64,11 +65,7 @@ class NativeSupervisor:
         metadata: str,
     ) -> None: ...
     def answer_frame(self) -> None: ...
-    @property
-    def dead_worker(self) -> int: ...
-    @property
-    def fd(self) -> int: ...
-    @property
-    def answered_at(self) -> int: ...
-    @property
-    def steps(self) -> int: ...
+    dead_worker: Final[int]
+    fd: Final[int]
+    answered_at: Final[int]
+    steps: Final[int]

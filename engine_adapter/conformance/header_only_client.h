@@ -7,10 +7,8 @@
 //   client.arrays().actions[0] = NAN;
 //   client.Step();
 
-#ifndef TANDEM_ENGINE_ADAPTER_CONFORMANCE_HEADER_ONLY_CLIENT_H_
-#define TANDEM_ENGINE_ADAPTER_CONFORMANCE_HEADER_ONLY_CLIENT_H_
+#pragma once
 
-#include <atomic>
 #include <cstdint>
 #include <string>
 
@@ -50,5 +48,3 @@ class HeaderOnlyClient {
 };
 
 }  // namespace tandem
-
-#endif  // TANDEM_ENGINE_ADAPTER_CONFORMANCE_HEADER_ONLY_CLIENT_H_

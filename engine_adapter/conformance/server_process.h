@@ -6,12 +6,11 @@
 // suite's own end.
 //
 //   const RuleWatchdog watchdog;
-//   ServerProcess server({"engine_adapter/reference/server", "--name=x"});
+//   ServerProcess server({"conformance/reference/server", "--name=x"});
 //   server.Signal(SIGTERM);
 //   EXPECT_EQ(server.ExitCode(), 0);
 
-#ifndef TANDEM_ENGINE_ADAPTER_CONFORMANCE_SERVER_PROCESS_H_
-#define TANDEM_ENGINE_ADAPTER_CONFORMANCE_SERVER_PROCESS_H_
+#pragma once
 
 #include <sys/types.h>
 
@@ -70,5 +69,3 @@ class RuleWatchdog {
 };
 
 }  // namespace tandem
-
-#endif  // TANDEM_ENGINE_ADAPTER_CONFORMANCE_SERVER_PROCESS_H_

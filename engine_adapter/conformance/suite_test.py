@@ -10,8 +10,8 @@ import pytest
 
 _SUITE = Path("engine_adapter/conformance/suite")
 _FIELDS = Path("engine_adapter/conformance/fields_server")
-_REFERENCE = Path("engine_adapter/reference/server")
-_TICKED = Path("engine_adapter/reference/ticked_server")
+_REFERENCE = Path("engine_adapter/conformance/reference/server")
+_TICKED = Path("engine_adapter/conformance/reference/ticked_server")
 
 
 def _run(*words: str | Path) -> tuple[int, str, str]:

@@ -2,13 +2,8 @@
 //
 // Data flow: shapes -> AGG's rasteriser -> the tile's pixels.
 // Ownership: it borrows the tile; the render thread makes one for each image.
-//
-//   Canvas canvas(tile, {.width = 600, .height = 400});
-//   canvas.Polygon(corners, kBlack);
-//   canvas.Circle({300, 107}, 5, {.red = 129, .green = 132, .blue = 203});
 
-#ifndef TANDEM_ENGINE_ADAPTER_FRAMES_CANVAS_H_
-#define TANDEM_ENGINE_ADAPTER_FRAMES_CANVAS_H_
+#pragma once
 
 #include <agg_path_storage.h>
 #include <agg_rendering_buffer.h>
@@ -85,5 +80,3 @@ class Canvas {
 };
 
 }  // namespace tandem
-
-#endif  // TANDEM_ENGINE_ADAPTER_FRAMES_CANVAS_H_

@@ -1,12 +1,8 @@
 // The flags of frames and images, common to all engine servers.
 //
 // Data flow: command line -> FrameOptions and ImageOptions, or none.
-//
-//   absl::StatusOr<std::optional<FrameOptions>> frames = FramesFromFlags(64);
-//   absl::StatusOr<std::optional<ImageOptions>> images = ImagesFromFlags();
 
-#ifndef TANDEM_ENGINE_ADAPTER_FRAMES_FRAME_FLAGS_H_
-#define TANDEM_ENGINE_ADAPTER_FRAMES_FRAME_FLAGS_H_
+#pragma once
 
 #include <cstdint>
 #include <optional>
@@ -43,5 +39,3 @@ absl::Status ParseFrameEffects(absl::string_view flag, absl::string_view text,
 absl::Status ParseFrameCamera(absl::string_view text, FrameOptions* options);
 
 }  // namespace tandem
-
-#endif  // TANDEM_ENGINE_ADAPTER_FRAMES_FRAME_FLAGS_H_

@@ -3,15 +3,10 @@
 //
 // Data flow: EngineSide's events -> Serve -> the runner's work -> the engine ->
 // FinishWork -> the client.
-//
-//   auto impl = std::make_unique<EngineHost::Impl>(engine, options, gpu, side);
-//   TANDEM_RETURN_IF_ERROR(impl->BeginOpening());
 
-#ifndef TANDEM_ENGINE_ADAPTER_HOST_ENGINE_HOST_IMPL_H_
-#define TANDEM_ENGINE_ADAPTER_HOST_ENGINE_HOST_IMPL_H_
+#pragma once
 
 #include <atomic>
-#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -129,5 +124,3 @@ class EngineHost::Impl {
 };
 
 }  // namespace tandem
-
-#endif  // TANDEM_ENGINE_ADAPTER_HOST_ENGINE_HOST_IMPL_H_

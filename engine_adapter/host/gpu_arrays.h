@@ -2,12 +2,8 @@
 //
 // Data flow: EngineSchema -> MakeGpuArrays -> GpuSpecOf -> RegionSpec.
 // Ownership: EngineHost and the engine's arrays keep them.
-//
-//   TANDEM_ASSIGN_OR_RETURN(auto gpu, MakeGpuArrays(schema, log));
-//   region_spec.gpu = GpuSpecOf(gpu.get(), schema);
 
-#ifndef TANDEM_ENGINE_ADAPTER_HOST_GPU_ARRAYS_H_
-#define TANDEM_ENGINE_ADAPTER_HOST_GPU_ARRAYS_H_
+#pragma once
 
 #include <functional>
 #include <memory>
@@ -32,5 +28,3 @@ absl::StatusOr<std::shared_ptr<ExportedArrays>> MakeGpuArrays(
 GpuSpec GpuSpecOf(const ExportedArrays* gpu, const EngineSchema& schema);
 
 }  // namespace tandem
-
-#endif  // TANDEM_ENGINE_ADAPTER_HOST_GPU_ARRAYS_H_

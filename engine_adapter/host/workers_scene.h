@@ -7,14 +7,10 @@
 // Ownership: SupervisorHost owns it; its thread calls it. The caller owns the
 // memory and the file, which must outlive it.
 //
-//   scene.Ask({{0, 1}});  // then SupervisorSide::MessageWorkers
-//   if (scene.HasCopied()) live.Serve(side.answered_at());  // kWorkersAnswered
-//
 // Orders to the workers and their acknowledgements publish the memory, so no
 // word of it is atomic. tandem.workers.scenes is the workers' half.
 
-#ifndef TANDEM_ENGINE_ADAPTER_HOST_WORKERS_SCENE_H_
-#define TANDEM_ENGINE_ADAPTER_HOST_WORKERS_SCENE_H_
+#pragma once
 
 #include <cstddef>
 #include <cstdint>
@@ -82,5 +78,3 @@ class WorkersScene final : public SceneSource {
 };
 
 }  // namespace tandem
-
-#endif  // TANDEM_ENGINE_ADAPTER_HOST_WORKERS_SCENE_H_

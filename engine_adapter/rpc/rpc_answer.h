@@ -5,12 +5,8 @@
 // dispatcher -> the caller.
 // Ownership: the service passes them to the dispatcher. The stepping thread
 // makes all calls.
-//
-//   void Service::Draw(const Request& request, RpcAnswer<Response> answer);
-//   return RpcStream{.hz = fps, .next = [this] { return Items(); }};
 
-#ifndef TANDEM_ENGINE_ADAPTER_RPC_RPC_ANSWER_H_
-#define TANDEM_ENGINE_ADAPTER_RPC_RPC_ANSWER_H_
+#pragma once
 
 #include <concepts>
 #include <cstddef>
@@ -82,5 +78,3 @@ class RpcAnswer {
 };
 
 }  // namespace tandem
-
-#endif  // TANDEM_ENGINE_ADAPTER_RPC_RPC_ANSWER_H_

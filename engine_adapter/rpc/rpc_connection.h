@@ -5,14 +5,8 @@
 // sources of due streams -> EnvelopeWriter.
 // Ownership: RpcHost owns one for each caller; the stepping thread polls them
 // between exchanges.
-//
-//   RpcConnection client(&dispatcher);
-//   client.Begin(std::move(reader), std::move(writer));  // a client came
-//   if (client.Poll(MonotonicNanos())) side.PollRpcsAgain();
-//   client.End();                                        // it has left
 
-#ifndef TANDEM_ENGINE_ADAPTER_RPC_RPC_CONNECTION_H_
-#define TANDEM_ENGINE_ADAPTER_RPC_RPC_CONNECTION_H_
+#pragma once
 
 #include <cstddef>
 #include <cstdint>
@@ -24,7 +18,6 @@
 #include <string>
 #include <type_traits>
 #include <utility>
-#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -240,5 +233,3 @@ std::optional<RpcAnswer<Response>> RpcConnection::Later(
 }
 
 }  // namespace tandem
-
-#endif  // TANDEM_ENGINE_ADAPTER_RPC_RPC_CONNECTION_H_

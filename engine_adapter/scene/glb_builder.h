@@ -9,13 +9,11 @@
 //   const int body = glb.AddMovingNode({.name = "ball", .mesh = ball});
 //   SceneModel model = std::move(glb).Take({.extent = 2});
 
-#ifndef TANDEM_ENGINE_ADAPTER_SCENE_GLB_BUILDER_H_
-#define TANDEM_ENGINE_ADAPTER_SCENE_GLB_BUILDER_H_
+#pragma once
 
 #include <array>
 #include <cstdint>
 #include <map>
-#include <optional>
 #include <set>
 #include <span>
 #include <string>
@@ -110,5 +108,3 @@ class GlbBuilder {
 };
 
 }  // namespace tandem
-
-#endif  // TANDEM_ENGINE_ADAPTER_SCENE_GLB_BUILDER_H_

@@ -5,14 +5,8 @@
 // last watcher leaves -> no thread, no segment.
 // Ownership: EngineHost owns it; the stepping thread calls it. LiveSceneService
 // makes watchers of streams.
-//
-//   LiveScene scene(engine->scene(), num_envs, has_rewards, links);
-//   LiveScene::Watcher watcher = scene.Watch({0, 1}, /*hz=*/30);
-//   if (scene.IsWatched()) scene.Count(exchange), scene.Serve(frame_seq);
-//   scene.Published();  // what viewers can attach to
 
-#ifndef TANDEM_ENGINE_ADAPTER_SCENE_LIVE_SCENE_H_
-#define TANDEM_ENGINE_ADAPTER_SCENE_LIVE_SCENE_H_
+#pragma once
 
 #include <cstdint>
 #include <functional>
@@ -23,7 +17,6 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "absl/strings/string_view.h"
 #include "engine_adapter/frames/run_statistics.h"
 #include "engine_adapter/scene_source.h"
 
@@ -120,5 +113,3 @@ class LiveScene {
 };
 
 }  // namespace tandem
-
-#endif  // TANDEM_ENGINE_ADAPTER_SCENE_LIVE_SCENE_H_

@@ -4,14 +4,8 @@
 // Data flow: ConnectionAcceptor -> HandTo -> the acceptor of AddAcceptor ->
 // gRPC, which serves the connection.
 // Ownership: the caller owns the acceptor. It must outlive the server.
-//
-//   StartGrpc("tandem-daemon");
-//   SetLimits(&builder);
-//   auto acceptor = AddAcceptor(&builder, grpc::InsecureServerCredentials());
-//   ConnectionAcceptor::Options options = {.take_own = HandTo(acceptor.get())};
 
-#ifndef TANDEM_PROGRAM_GRPC_SERVER_PARTS_H_
-#define TANDEM_PROGRAM_GRPC_SERVER_PARTS_H_
+#pragma once
 
 #include <grpcpp/security/server_credentials.h>
 #include <grpcpp/server_builder.h>
@@ -46,5 +40,3 @@ std::unique_ptr<GrpcAcceptor> AddAcceptor(
 ConnectionAcceptor::Take HandTo(GrpcAcceptor* acceptor);
 
 }  // namespace tandem
-
-#endif  // TANDEM_PROGRAM_GRPC_SERVER_PARTS_H_

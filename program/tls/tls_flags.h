@@ -3,13 +3,8 @@
 //
 // Data flow: --listen, --allow_remote, --tls_cert, --tls_key, --tls_client_ca
 // -> the refusal, or a server that other machines reach by TLS alone.
-//
-//   TANDEM_RETURN_IF_ERROR(CheckTlsFlags({.files = files,
-//                                         .knows_clients = true,
-//                                         .listens = listen != "none"}));
 
-#ifndef TANDEM_PROGRAM_TLS_TLS_FLAGS_H_
-#define TANDEM_PROGRAM_TLS_TLS_FLAGS_H_
+#pragma once
 
 #include <string>
 
@@ -36,5 +31,3 @@ struct TlsFlags {
 absl::Status CheckTlsFlags(const TlsFlags& flags);
 
 }  // namespace tandem
-
-#endif  // TANDEM_PROGRAM_TLS_TLS_FLAGS_H_

@@ -15,10 +15,8 @@
 //   const InfoAreaPlan plan = PlanInfoArea(area_bytes, rows);
 //   const uint32_t* infos = area + plan.words, *finals = infos + rows;
 
-#ifndef TANDEM_SCHEMA_LAYOUT_INFO_AREA_H_
-#define TANDEM_SCHEMA_LAYOUT_INFO_AREA_H_
+#pragma once
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <type_traits>
@@ -204,5 +202,3 @@ constexpr uint64_t MinInfoAreaBytes(uint32_t rows) {
 }
 
 }  // namespace tandem
-
-#endif  // TANDEM_SCHEMA_LAYOUT_INFO_AREA_H_

@@ -7,12 +7,8 @@
 // acknowledge-controls, the daemon answers each handled message by a message
 // without an event.
 // Ownership: deletes itself after gRPC and the hub have finished with it.
-//
-//   return new ControlCall(ControlKey(*context), session_token,
-//                          /*acknowledges=*/false, hub, runs);
 
-#ifndef TANDEM_SLOW_LANE_DAEMON_CONTROL_CALL_H_
-#define TANDEM_SLOW_LANE_DAEMON_CONTROL_CALL_H_
+#pragma once
 
 #include <grpcpp/support/server_callback.h>
 
@@ -172,5 +168,3 @@ class ControlCall final
 };
 
 }  // namespace tandem::slow_lane
-
-#endif  // TANDEM_SLOW_LANE_DAEMON_CONTROL_CALL_H_

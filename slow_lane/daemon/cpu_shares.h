@@ -4,13 +4,8 @@
 // Data flow: a run's resources.cpus -> Take -> the affinity of its proxy, which
 // its worker inherits -> Release at its end.
 // Ownership: the RunStarter's; its thread (EventLoop) alone calls.
-//
-//   CpuShares shares(AffinityOf(0));
-//   run->cpus = shares.Take(run->config.cpus);
-//   shares.Release(run->cpus);
 
-#ifndef TANDEM_SLOW_LANE_DAEMON_CPU_SHARES_H_
-#define TANDEM_SLOW_LANE_DAEMON_CPU_SHARES_H_
+#pragma once
 
 #include <algorithm>
 #include <cstddef>
@@ -55,5 +50,3 @@ class CpuShares {
 };
 
 }  // namespace tandem::slow_lane
-
-#endif  // TANDEM_SLOW_LANE_DAEMON_CPU_SHARES_H_

@@ -8,13 +8,9 @@
 // with the run, a second later at most, and with the daemon; those of a killed
 // daemon end when the next one starts.
 //
-//   FrameRelay relay(&runs);
-//   relay.Take(&request, std::move(answer));
-//
 // What it gets is untrusted: a wrong frame is refused, and changes nothing.
 
-#ifndef TANDEM_SLOW_LANE_DAEMON_FRAME_RELAY_H_
-#define TANDEM_SLOW_LANE_DAEMON_FRAME_RELAY_H_
+#pragma once
 
 #include <map>
 #include <string>
@@ -61,5 +57,3 @@ class FrameRelay {
 };
 
 }  // namespace tandem::slow_lane
-
-#endif  // TANDEM_SLOW_LANE_DAEMON_FRAME_RELAY_H_

@@ -4,14 +4,11 @@
 // call's one answer: the number of new and of duplicate events.
 // Ownership: deletes itself after gRPC has finished with it.
 //
-//   return new PublishCall<RunStep>(session_token, response, runs, store);
-//
 // While one batch is being committed, the next one grows up to kBatchBytes.
 // Then the call reads no more until the store has answered. The supervisor
 // admits each batch first, so the call ends as soon as its run has ended.
 
-#ifndef TANDEM_SLOW_LANE_DAEMON_PUBLISH_CALL_H_
-#define TANDEM_SLOW_LANE_DAEMON_PUBLISH_CALL_H_
+#pragma once
 
 #include <grpcpp/support/server_callback.h>
 
@@ -190,5 +187,3 @@ class PublishCall final : public grpc::ServerReadReactor<Message> {
 };
 
 }  // namespace tandem::slow_lane
-
-#endif  // TANDEM_SLOW_LANE_DAEMON_PUBLISH_CALL_H_

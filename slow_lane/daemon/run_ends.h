@@ -6,11 +6,6 @@
 // CancelRun.
 // Ownership: the supervisor owns it; only its thread (EventLoop) calls it.
 //
-//   RunEnds ends(options, &loop, &runs, &starter, store, hub, &sweeper);
-//   ends.WorkerEnded(run, message);
-//   ends.Cancel(run, [](const absl::Status& status) { ... });
-//   ends.CheckLimits(run, absl::Seconds(1));
-//
 // The states of a run on the way to its end, and where a call leads from them;
 // "-": no effect.
 //
@@ -30,8 +25,7 @@
 // from "alive" and "drained" to "final". If the configuration restarts the run
 // after such an end, WorkerEnded leads to "waiting" in place of "final".
 
-#ifndef TANDEM_SLOW_LANE_DAEMON_RUN_ENDS_H_
-#define TANDEM_SLOW_LANE_DAEMON_RUN_ENDS_H_
+#pragma once
 
 #include <optional>
 #include <string>
@@ -115,5 +109,3 @@ class RunEnds {
 };
 
 }  // namespace tandem::slow_lane
-
-#endif  // TANDEM_SLOW_LANE_DAEMON_RUN_ENDS_H_

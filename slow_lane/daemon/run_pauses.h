@@ -5,14 +5,9 @@
 // table. Resume -> SIGCONT -> EXEC in the table -> the workers.
 // Ownership: the supervisor owns it; only its thread (EventLoop) calls it.
 //
-//   RunPauses pauses(&loop, &runs);
-//   pauses.Handle(run, "learner", event, sink);   // a worker's ControlStream
-//   pauses.Pause(run, [](const absl::Status& status) { ... });
-//
 // docs/decisions/0065-a-paused-worker-is-told-first.md has the reasons.
 
-#ifndef TANDEM_SLOW_LANE_DAEMON_RUN_PAUSES_H_
-#define TANDEM_SLOW_LANE_DAEMON_RUN_PAUSES_H_
+#pragma once
 
 #include <string>
 
@@ -70,5 +65,3 @@ class RunPauses {
 };
 
 }  // namespace tandem::slow_lane
-
-#endif  // TANDEM_SLOW_LANE_DAEMON_RUN_PAUSES_H_

@@ -6,15 +6,8 @@
 // the next proxy, after an increasing pause. SIGCHLD -> the exit status of a
 // worker whose proxy is dead, into the folder.
 // Ownership: the supervisor owns it; only its thread (EventLoop) calls it.
-//
-//   RunStarter starter(options, &loop, &runs);
-//   starter.Open("127.0.0.1:50055");
-//   starter.Dispatch();       // after each change, and each second
-//   starter.StartProxy(run);  // each second: a start may be delayed
-//   starter.WatchProxy(run, identity);
 
-#ifndef TANDEM_SLOW_LANE_DAEMON_RUN_STARTER_H_
-#define TANDEM_SLOW_LANE_DAEMON_RUN_STARTER_H_
+#pragma once
 
 #include <sys/resource.h>
 
@@ -25,7 +18,6 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "absl/time/time.h"
 #include "base/os/unique_fd.h"
 #include "program/grpc/event_loop.h"
 #include "slow_lane/daemon/cpu_shares.h"
@@ -135,5 +127,3 @@ class RunStarter {
 };
 
 }  // namespace tandem::slow_lane
-
-#endif  // TANDEM_SLOW_LANE_DAEMON_RUN_STARTER_H_

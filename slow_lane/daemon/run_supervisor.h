@@ -27,8 +27,7 @@
 // the daemon ended                  unchanged      the next one finds the
 //                                                  proxies, or starts them
 
-#ifndef TANDEM_SLOW_LANE_DAEMON_RUN_SUPERVISOR_H_
-#define TANDEM_SLOW_LANE_DAEMON_RUN_SUPERVISOR_H_
+#pragma once
 
 #include <cstdint>
 #include <memory>
@@ -38,8 +37,6 @@
 #include "absl/functional/any_invocable.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/strings/string_view.h"
-#include "absl/time/time.h"
 #include "program/grpc/event_loop.h"
 #include "schema/protos/slow_lane.pb.h"
 #include "schema/protos/trainer.pb.h"
@@ -184,5 +181,3 @@ class RunSupervisor {
 };
 
 }  // namespace tandem::slow_lane
-
-#endif  // TANDEM_SLOW_LANE_DAEMON_RUN_SUPERVISOR_H_

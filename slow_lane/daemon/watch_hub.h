@@ -17,8 +17,7 @@
 // ControlStream (same key, same run). Without one only HTTP/2's flow control
 // slows a watcher.
 
-#ifndef TANDEM_SLOW_LANE_DAEMON_WATCH_HUB_H_
-#define TANDEM_SLOW_LANE_DAEMON_WATCH_HUB_H_
+#pragma once
 
 #include <atomic>
 #include <cstdint>
@@ -31,7 +30,6 @@
 
 #include "absl/functional/any_invocable.h"
 #include "absl/status/status.h"
-#include "absl/status/statusor.h"
 #include "program/grpc/event_loop.h"
 #include "schema/protos/slow_lane.pb.h"
 #include "schema/protos/trainer.pb.h"
@@ -181,5 +179,3 @@ class WatchHub {
 };
 
 }  // namespace tandem::slow_lane
-
-#endif  // TANDEM_SLOW_LANE_DAEMON_WATCH_HUB_H_

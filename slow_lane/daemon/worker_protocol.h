@@ -3,12 +3,8 @@
 //
 // Data flow: RegisterWorkerRequest -> OK, or the refusal.
 // Ownership: any thread.
-//
-//   const absl::Status known = CheckVersions(request);
-//   if (known.ok()) response.set_accepted_version(AcceptedVersion(request));
 
-#ifndef TANDEM_SLOW_LANE_DAEMON_WORKER_PROTOCOL_H_
-#define TANDEM_SLOW_LANE_DAEMON_WORKER_PROTOCOL_H_
+#pragma once
 
 #include <string>
 
@@ -32,5 +28,3 @@ std::string AcceptedVersion(
     const gymgui::trainer::RegisterWorkerRequest& request);
 
 }  // namespace tandem::slow_lane
-
-#endif  // TANDEM_SLOW_LANE_DAEMON_WORKER_PROTOCOL_H_

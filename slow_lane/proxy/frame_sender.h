@@ -6,15 +6,11 @@
 // frames, and never old ones. Ownership: the proxy owns it; it owns its thread
 // and a connection of its own.
 //
-//   FrameSender sender(link, run_id, token);
-//   sender.Hold(true);  // the events wait: frames do, too
-//
 // Each second it asks whether a frame is wanted. Only then it attaches to the
 // ring, by which the engine sees a viewer and renders. A frame that fails is
 // not repeated.
 
-#ifndef TANDEM_SLOW_LANE_PROXY_FRAME_SENDER_H_
-#define TANDEM_SLOW_LANE_PROXY_FRAME_SENDER_H_
+#pragma once
 
 #include <atomic>
 #include <optional>
@@ -71,5 +67,3 @@ class FrameSender {
 };
 
 }  // namespace tandem::slow_lane
-
-#endif  // TANDEM_SLOW_LANE_PROXY_FRAME_SENDER_H_

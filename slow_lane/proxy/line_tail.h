@@ -17,8 +17,7 @@
 // before the read bytes. A file that was cut and has grown again is detected
 // when the last bytes that this reader read have changed.
 
-#ifndef TANDEM_SLOW_LANE_PROXY_LINE_TAIL_H_
-#define TANDEM_SLOW_LANE_PROXY_LINE_TAIL_H_
+#pragma once
 
 #include <cstddef>
 #include <cstdint>
@@ -27,7 +26,6 @@
 #include <string>
 #include <utility>
 
-#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "base/os/unique_fd.h"
@@ -127,5 +125,3 @@ class LineTail {
 };
 
 }  // namespace tandem::slow_lane
-
-#endif  // TANDEM_SLOW_LANE_PROXY_LINE_TAIL_H_

@@ -3,13 +3,8 @@
 //
 // Data flow: JSON of a client -> CheckMembers -> all problems at once; or
 // ParseRunConfig, which reads it by the other functions.
-//
-//   nlohmann::json root = ...;
-//   absl::Status status = CheckMembers(root);
-//   if (status.ok()) IntegerAt(root, "schedule.max_steps");
 
-#ifndef TANDEM_SLOW_LANE_RUNS_CONFIG_MEMBERS_H_
-#define TANDEM_SLOW_LANE_RUNS_CONFIG_MEMBERS_H_
+#pragma once
 
 #include <cstdint>
 #include <nlohmann/json.hpp>
@@ -48,5 +43,3 @@ bool FlagAt(nlohmann::json& root, absl::string_view path);
 std::string Shown(const nlohmann::json& value);
 
 }  // namespace tandem::slow_lane
-
-#endif  // TANDEM_SLOW_LANE_RUNS_CONFIG_MEMBERS_H_

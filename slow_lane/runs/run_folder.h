@@ -7,15 +7,8 @@
 // Ownership: the daemon's user; other users have no access, since launch.json
 // contains the environment. Records appear atomically, and are on disk when the
 // writing call returns.
-//
-//   const RunFolder folder = RunFolder::At(data_dir, run_id);
-//   folder.Create();
-//   folder.WriteLaunchPlan(plan);
-//   absl::StatusOr<ProxyLock> lock = ProxyLock::Acquire(folder);  // the proxy
-//   folder.HasProxy();                                            // the daemon
 
-#ifndef TANDEM_SLOW_LANE_RUNS_RUN_FOLDER_H_
-#define TANDEM_SLOW_LANE_RUNS_RUN_FOLDER_H_
+#pragma once
 
 #include <atomic>
 #include <cstdint>
@@ -190,5 +183,3 @@ class FolderSweeper {
 };
 
 }  // namespace tandem::slow_lane
-
-#endif  // TANDEM_SLOW_LANE_RUNS_RUN_FOLDER_H_

@@ -2,11 +2,8 @@
 //
 // Data flow: the kernel's boot id and the device number of /dev/shm -> a text
 // that two processes compare, on one machine or on two.
-//
-//   request.set_shared_memory(SharedMemoryId());
 
-#ifndef TANDEM_SLOW_LANE_RUNS_SHARED_MEMORY_H_
-#define TANDEM_SLOW_LANE_RUNS_SHARED_MEMORY_H_
+#pragma once
 
 #include <string>
 
@@ -18,5 +15,3 @@ namespace tandem::slow_lane {
 std::string SharedMemoryId();
 
 }  // namespace tandem::slow_lane
-
-#endif  // TANDEM_SLOW_LANE_RUNS_SHARED_MEMORY_H_

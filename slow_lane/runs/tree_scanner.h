@@ -3,12 +3,8 @@
 // Data flow: TreeQuery -> Scan -> one pass over /proc -> processes by token or
 // root -> their descendants and groups -> TreeMembers, and leaders of groups.
 // Ownership: private to process_tree; not thread-safe.
-//
-//   TreeScanner scanner(query);
-//   absl::StatusOr<std::vector<TreeMember>> members = scanner.Scan(act);
 
-#ifndef TANDEM_SLOW_LANE_RUNS_TREE_SCANNER_H_
-#define TANDEM_SLOW_LANE_RUNS_TREE_SCANNER_H_
+#pragma once
 
 #include <sys/types.h>
 
@@ -87,5 +83,3 @@ class TreeScanner {
 };
 
 }  // namespace tandem::slow_lane
-
-#endif  // TANDEM_SLOW_LANE_RUNS_TREE_SCANNER_H_

@@ -5,15 +5,8 @@
 // Ownership: the store's thread. It caches the tables' values of runs between
 // batches. After other code has changed these, or after a rollback of more than
 // one failed Write, the caller must call Forget.
-//
-//   database->Begin();
-//   absl::StatusOr<Appended> appended = writer.Write(batch);
-//   if (appended.ok()) return database->Commit();
-//   database->Rollback();
-//   writer.Forget();
 
-#ifndef TANDEM_SLOW_LANE_STORE_BATCH_WRITER_H_
-#define TANDEM_SLOW_LANE_STORE_BATCH_WRITER_H_
+#pragma once
 
 #include <cstdint>
 #include <string>
@@ -91,5 +84,3 @@ class BatchWriter {
 };
 
 }  // namespace tandem::slow_lane
-
-#endif  // TANDEM_SLOW_LANE_STORE_BATCH_WRITER_H_

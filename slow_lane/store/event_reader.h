@@ -5,15 +5,8 @@
 // Ownership: one thread at a time; any number of readers in parallel to the
 // store. It holds no snapshot between two calls, so that the write-ahead log
 // can be emptied.
-//
-//   auto reader = EventReader::Open("data/tandem.db");
-//   v1::EventBatch batch;
-//   absl::StatusOr<size_t> rows =
-//       (*reader)->Read("run", Stream::kSteps, since, {}, &batch);
-//   if (*rows > 0) since = batch.steps().rbegin()->seq_id();
 
-#ifndef TANDEM_SLOW_LANE_STORE_EVENT_READER_H_
-#define TANDEM_SLOW_LANE_STORE_EVENT_READER_H_
+#pragma once
 
 #include <cstddef>
 #include <cstdint>
@@ -23,7 +16,6 @@
 #include <utility>
 
 #include "absl/container/flat_hash_map.h"
-#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "schema/protos/slow_lane.pb.h"
 #include "slow_lane/store/database.h"
@@ -104,5 +96,3 @@ class EventReader {
 };
 
 }  // namespace tandem::slow_lane
-
-#endif  // TANDEM_SLOW_LANE_STORE_EVENT_READER_H_

@@ -18,7 +18,7 @@ import tandem
 from tandem.testing.terminals import ENTER, LEAVE, on_a_terminal
 
 INSPECT = Path("viz/inspect/inspect")
-SERVER = Path("engine_adapter/reference/server")
+SERVER = Path("engine_adapter/conformance/reference/server")
 SHM = Path("/dev/shm")
 TIMEOUT_SECS = 120
 FINE, NO_SUCH_REGION, USAGE, BROKEN, NOT_WRITTEN, NOT_SWITCHED = 0, 1, 2, 3, 4, 5

@@ -7,14 +7,12 @@
 //   CountingServer("name").Serve();                     // in one process
 //   ExpectFreshSession(ClientSide::Attach("name", {})); // in another
 
-#ifndef TANDEM_TESTS_FAULTS_COUNTING_PEERS_H_
-#define TANDEM_TESTS_FAULTS_COUNTING_PEERS_H_
+#pragma once
 
 #include <cstdint>
 #include <string>
 #include <vector>
 
-#include "absl/status/statusor.h"
 #include "transport/client_side.h"
 #include "transport/session/engine_side.h"
 
@@ -51,5 +49,3 @@ void ExpectFreshSession(ClientSide& client);
 void ExpectNothingLeft(const std::string& name);
 
 }  // namespace tandem
-
-#endif  // TANDEM_TESTS_FAULTS_COUNTING_PEERS_H_

@@ -8,7 +8,7 @@ import numpy as np
 
 import tandem
 
-SERVER = Path("engine_adapter/reference/server")
+SERVER = Path("engine_adapter/conformance/reference/server")
 FOREIGN_CLIENT = Path("tests/interop/foreign_client.py")
 TIMEOUT_SECS = 120
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-SERVER = Path("engine_adapter/reference/server")
+SERVER = Path("engine_adapter/conformance/reference/server")
 NUM_ENVS, OBS_SIZE, ACT_SIZE = 5, 7, 3
 DEADLINE_SECS = 60.0
 

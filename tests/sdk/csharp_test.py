@@ -27,7 +27,7 @@ from tests.sdk.commands import SUITE, run
 pytest_plugins = ["tests.sdk.unpacked_archive"]
 
 PROGRAMS = Path("sdk/csharp").absolute()
-REFERENCE = Path("engine_adapter/reference/server").absolute()
+REFERENCE = Path("engine_adapter/conformance/reference/server").absolute()
 FIELDS = Path("sdk/pair_server").absolute()
 
 

@@ -83,7 +83,7 @@ def _built(sdk: Path, compiler: str, *sources: Path) -> _Engines:
 
 
 def _in_cpp(_: Path) -> _Engines:
-    programs = ("conformance/fields_server", "conformance/gpu_server", "reference/server")
+    programs = ("conformance/fields_server", "conformance/gpu_server", "conformance/reference/server")
     return [[_ROOT / "engine_adapter" / program] for program in programs]
 
 

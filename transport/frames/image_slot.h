@@ -6,14 +6,9 @@
 // Ownership: the engine owns a writer for each caller; rpc_side.h has the
 // rules.
 //
-//   const ImageNotice notice = writer.Write(image);  // seq 0: use the ring
-//   const ImageLease lease = LeaseOf(place, notice);
-//   Show(lease.bytes());
-//
 // docs/protocol.md, "Slots for requested images", is the specification.
 
-#ifndef TANDEM_TRANSPORT_FRAMES_IMAGE_SLOT_H_
-#define TANDEM_TRANSPORT_FRAMES_IMAGE_SLOT_H_
+#pragma once
 
 #include <array>
 #include <cstddef>
@@ -97,5 +92,3 @@ class ImageSlotWriter {
 ImageLease LeaseOf(const ImagePlace& place, const ImageNotice& notice);
 
 }  // namespace tandem
-
-#endif  // TANDEM_TRANSPORT_FRAMES_IMAGE_SLOT_H_

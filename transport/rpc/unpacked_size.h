@@ -2,14 +2,11 @@
 //
 // Data flow: a verified envelope -> whether EnvelopeT may be made from it.
 //
-//   if (UnpacksWithin(envelope, 1 << 20)) envelope.UnPackTo(&plain);
-//
 // In a FlatBuffer many fields may refer to one string or table. The verifier
 // accepts that. Unpacking copies it each time, so a hundred kilobytes may
 // become gigabytes.
 
-#ifndef TANDEM_TRANSPORT_RPC_UNPACKED_SIZE_H_
-#define TANDEM_TRANSPORT_RPC_UNPACKED_SIZE_H_
+#pragma once
 
 #include <cstdint>
 
@@ -23,5 +20,3 @@ namespace tandem {
 bool UnpacksWithin(const rpc::Envelope& envelope, uint64_t max_bytes);
 
 }  // namespace tandem
-
-#endif  // TANDEM_TRANSPORT_RPC_UNPACKED_SIZE_H_

@@ -18,8 +18,7 @@
 //     ...
 //   }
 
-#ifndef TANDEM_TRANSPORT_SESSION_ENGINE_SIDE_H_
-#define TANDEM_TRANSPORT_SESSION_ENGINE_SIDE_H_
+#pragma once
 
 #include <cstdint>
 #include <memory>
@@ -31,7 +30,6 @@
 #include "schema/layout/error_codes.h"
 #include "schema/layout/lrbc.h"
 #include "transport/memory/owned_region.h"
-#include "transport/memory/region_plan.h"
 #include "transport/session/owner_side.h"
 #include "transport/wait_strategy.h"
 
@@ -127,5 +125,3 @@ class EngineSide final : public OwnerSide {
 };
 
 }  // namespace tandem
-
-#endif  // TANDEM_TRANSPORT_SESSION_ENGINE_SIDE_H_

@@ -1,11 +1,8 @@
 // MakeStepArrays: a region's arrays, from its checked header.
 //
 // Data flow: a mapping, and private copies of header and table -> StepArrays.
-//
-//   arrays_ = MakeStepArrays(*mapping, checked_header, fields);
 
-#ifndef TANDEM_TRANSPORT_SESSION_MAKE_STEP_ARRAYS_H_
-#define TANDEM_TRANSPORT_SESSION_MAKE_STEP_ARRAYS_H_
+#pragma once
 
 #include <cstddef>
 #include <cstdint>
@@ -78,5 +75,3 @@ inline StepArrays MakeStepArrays(const RegionMapping& mapping,
 }
 
 }  // namespace tandem
-
-#endif  // TANDEM_TRANSPORT_SESSION_MAKE_STEP_ARRAYS_H_

@@ -15,10 +15,8 @@
 //       owner->WelcomeAttendant(slot);
 //     }
 
-#ifndef TANDEM_TRANSPORT_SESSION_OWNER_SIDE_H_
-#define TANDEM_TRANSPORT_SESSION_OWNER_SIDE_H_
+#pragma once
 
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -27,7 +25,6 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/strings/string_view.h"
 #include "schema/layout/error_codes.h"
 #include "schema/layout/lrbc.h"
 #include "schema/layout/shared_word.h"
@@ -197,5 +194,3 @@ class OwnerSide {
 };
 
 }  // namespace tandem
-
-#endif  // TANDEM_TRANSPORT_SESSION_OWNER_SIDE_H_

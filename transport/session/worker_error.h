@@ -5,12 +5,8 @@
 // the client's.
 // Ownership: only the slot's worker stores, in an exchange or lane. The
 // publisher and the client read copies afterwards.
-//
-//   StoreWorkerError(5, traceback, slot);       // the worker
-//   WorkerErrorOf(*slot).last_line;             // the publisher, the client
 
-#ifndef TANDEM_TRANSPORT_SESSION_WORKER_ERROR_H_
-#define TANDEM_TRANSPORT_SESSION_WORKER_ERROR_H_
+#pragma once
 
 #include <algorithm>
 #include <cstdint>
@@ -62,5 +58,3 @@ inline WorkerError WorkerErrorOf(const WorkerSlot& slot) {
 }
 
 }  // namespace tandem
-
-#endif  // TANDEM_TRANSPORT_SESSION_WORKER_ERROR_H_

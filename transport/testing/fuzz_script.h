@@ -5,10 +5,8 @@
 //   for (Script script(data, size); !script.AtEnd();) Act(script.Byte());
 //   Require(writer.head() == twin.head, "head");
 
-#ifndef TANDEM_TRANSPORT_TESTING_FUZZ_SCRIPT_H_
-#define TANDEM_TRANSPORT_TESTING_FUZZ_SCRIPT_H_
+#pragma once
 
-#include <cerrno>
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
@@ -46,5 +44,3 @@ class Script {
 };
 
 }  // namespace tandem
-
-#endif  // TANDEM_TRANSPORT_TESTING_FUZZ_SCRIPT_H_

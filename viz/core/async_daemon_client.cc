@@ -64,26 +64,6 @@ AsyncDaemonClient::List AsyncDaemonClient::Read() {
           .runs = std::move(runs->runs)};
 }
 
-std::shared_ptr<EventFollower> AsyncDaemonClient::Follower(
-    const std::string& run_id) {
-  if (const auto found = followers_.find(run_id); found != followers_.end()) {
-    if (std::shared_ptr<EventFollower> follower = found->second.lock()) {
-      return follower;
-    }
-  }
-  std::erase_if(followers_,
-                [](const auto& item) { return item.second.expired(); });
-  if (followers_.size() >= kMostFollowers) return nullptr;
-  // A long run's steps are not all sent again.
-  const DaemonRun* const run = Find(run_id);
-  const uint64_t stored = run == nullptr ? 0 : run->stored_steps;
-  auto follower = std::make_shared<EventFollower>(
-      target(), run_id,
-      stored - std::min<uint64_t>(stored, EventFollower::kKeptSteps));
-  followers_[run_id] = follower;
-  return follower;
-}
-
 std::shared_ptr<Pending> AsyncDaemonClient::Act(
     const DaemonAction& action,
     std::function<void(const absl::Status& status)> done) {

@@ -4,13 +4,8 @@
 // Data flow: DaemonClient::ListRuns, on a thread -> the newest list; a user's
 // action -> DaemonClient, on another thread -> Pending.
 // Ownership: one front end; its one thread.
-//
-//   AsyncDaemonClient client(DaemonTarget());
-//   if (auto list = client.Runs(now, 0)) Show(list->runs);
-//   std::shared_ptr<Pending> pending = client.Act(CancelRun{run_id});
 
-#ifndef TANDEM_VIZ_CORE_ASYNC_DAEMON_CLIENT_H_
-#define TANDEM_VIZ_CORE_ASYNC_DAEMON_CLIENT_H_
+#pragma once
 
 #include <cstddef>
 #include <cstdint>
@@ -26,7 +21,6 @@
 #include "absl/strings/string_view.h"
 #include "viz/core/background.h"
 #include "viz/core/daemon_client.h"
-#include "viz/core/event_follower.h"
 
 namespace tandem {
 
@@ -61,7 +55,6 @@ class AsyncDaemonClient {
     // of its last answer, `unreachable` unless they had ended.
     std::vector<DaemonRun> runs;
   };
-  static constexpr size_t kMostFollowers = 16;  // of two threads each
   static constexpr size_t kMostConfigBytes = size_t{256} << 10;  // of a form
 
   explicit AsyncDaemonClient(const std::string& target) : client_(target) {}
@@ -72,10 +65,6 @@ class AsyncDaemonClient {
 
   // As SlowRead::Newest.
   std::shared_ptr<const List> Runs(int64_t now_ns, int64_t not_before_ns);
-
-  // Returns the follower of a run's events, a new one if no view has it: from
-  // the newest steps of Runs() on. nullptr: kMostFollowers runs are followed.
-  std::shared_ptr<EventFollower> Follower(const std::string& run_id);
 
   // The run of the newest list; nullptr: it is not there.
   const DaemonRun* Find(const std::string& run_id) const;
@@ -103,7 +92,6 @@ class AsyncDaemonClient {
   };
   std::map<std::string, Folder> folders_;
   std::vector<DaemonRun> last_runs_;  // of the daemon's last answer
-  std::map<std::string, std::weak_ptr<EventFollower>> followers_;
   std::shared_ptr<const List> newest_;
   std::shared_ptr<SlowRead<List>> list_ = std::make_shared<SlowRead<List>>();
   // Last: they use the members above.
@@ -113,5 +101,3 @@ class AsyncDaemonClient {
 };
 
 }  // namespace tandem
-
-#endif  // TANDEM_VIZ_CORE_ASYNC_DAEMON_CLIENT_H_

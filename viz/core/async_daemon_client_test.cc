@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "absl/functional/function_ref.h"
-#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
@@ -56,11 +55,6 @@ TEST(AsyncDaemonClient, SubmitsListsAndCancels) {
   EXPECT_EQ(*submitted, "Submitted " + run_id);
   ASSERT_TRUE(Await(*client.Act(PauseRun{.run_id = run_id, .on = true})).ok());
   AwaitList(&client, has_state("PAUSE"));
-  const std::shared_ptr<EventFollower> follower = client.Follower(run_id);
-  EXPECT_EQ(client.Follower(run_id), follower);
-  while (follower->Read().last_step < 1) {
-    absl::SleepFor(absl::Milliseconds(5));
-  }
   ASSERT_TRUE(Await(*client.Act(CancelRun{run_id})).ok());
   AwaitList(&client, has_state("TERM"));
 }
@@ -103,18 +97,6 @@ TEST(AsyncDaemonClient, KeepsTheRunsOfADaemonThatIsGone) {
     return found.problem.empty() && found.runs.size() == 1 &&
            !found.runs[0].unreachable;
   });
-}
-
-TEST(AsyncDaemonClient, FollowsAtMostSixteenRuns) {
-  AsyncDaemonClient client("unix:/no/such/daemon.sock");
-  std::vector<std::shared_ptr<EventFollower>> followers;
-  for (size_t i = 0; i < AsyncDaemonClient::kMostFollowers; ++i) {
-    followers.push_back(client.Follower(std::to_string(i)));
-    ASSERT_NE(followers.back(), nullptr);
-  }
-  EXPECT_EQ(client.Follower("another"), nullptr);
-  followers.pop_back();
-  EXPECT_NE(client.Follower("another"), nullptr);
 }
 
 }  // namespace

@@ -5,8 +5,6 @@
 #include <algorithm>
 #include <chrono>
 #include <limits>
-#include <memory>
-#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -109,24 +107,6 @@ double TimeOf(const Event& event) {
                                : std::numeric_limits<double>::quiet_NaN();
 }
 
-DaemonRow RowOf(const trainer::RunStep& step) {
-  return {.number = step.seq_id(),
-          .episode = step.episode_index(),
-          .step = step.step_index(),
-          .value = step.reward(),
-          .ended = step.terminated() || step.truncated(),
-          .time_secs = SecsOf(step.timestamp())};
-}
-
-DaemonRow RowOf(const trainer::RunEpisode& episode) {
-  return {.number = episode.seq_id(),
-          .episode = episode.episode_index(),
-          .step = episode.steps(),
-          .value = episode.total_reward(),
-          .ended = episode.terminated() || episode.truncated(),
-          .time_secs = SecsOf(episode.timestamp())};
-}
-
 }  // namespace
 
 std::string StateText(const DaemonRun& run) {
@@ -182,44 +162,6 @@ absl::StatusOr<DaemonRuns> DaemonClient::ListRuns() const {
     runs.runs.push_back(RunOf(run));
   }
   return runs;
-}
-
-absl::StatusOr<std::vector<DaemonRow>> DaemonClient::ReadRows(
-    const std::string& run_id, Table table, uint64_t first,
-    uint32_t count) const {
-  constexpr uint64_t kNone = std::numeric_limits<uint64_t>::max();
-  const uint64_t since = std::max<uint64_t>(first, 1) - 1;
-  count = std::min(count, kMostRows);
-  grpc::ClientContext context;
-  TANDEM_RETURN_IF_ERROR(Begin(stubs_->channel.get(), &context, kTimeoutSecs));
-  v1::StreamEventsRequest request;
-  request.set_run_id(run_id);
-  request.set_since_step(table == Table::kSteps ? since : kNone);
-  request.set_since_episode(table == Table::kEpisodes ? since : kNone);
-  request.set_since_lifecycle(kNone);
-  request.set_since_malformed(kNone);
-  const auto reader = stubs_->slow_lane->StreamEvents(&context, request);
-  std::vector<DaemonRow> rows;
-  v1::EventBatch batch;
-  bool is_complete = count == 0;
-  while (!is_complete && reader->Read(&batch)) {
-    for (const trainer::RunStep& step : batch.steps()) {
-      if (rows.size() < count) rows.push_back(RowOf(step));
-    }
-    for (const trainer::RunEpisode& episode : batch.episodes()) {
-      if (rows.size() < count) rows.push_back(RowOf(episode));
-    }
-    is_complete = rows.size() == count;
-  }
-  if (is_complete) {
-    context.TryCancel();
-    (void)reader->Finish();  // "cancelled"
-    return rows;
-  }
-  const absl::Status ended =
-      DaemonStatus(reader->Finish(), "StreamEvents", target_);
-  if (!ended.ok()) return ended;
-  return rows;
 }
 
 absl::StatusOr<bool> DaemonClient::ReadCurves(const std::string& run_id,

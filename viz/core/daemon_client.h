@@ -4,13 +4,8 @@
 // Data flow: a front end -> gRPC, by schema/protos alone -> the daemon.
 // Ownership: any number of clients; thread-safe. Opens no connection before the
 // first call, and connects again after the daemon was restarted.
-//
-//   DaemonClient daemon(DaemonTarget());  // daemon_channel.h
-//   absl::StatusOr<DaemonRuns> runs = daemon.ListRuns();
-//   absl::StatusOr<std::string> run_id = daemon.Submit(config_json);
 
-#ifndef TANDEM_VIZ_CORE_DAEMON_CLIENT_H_
-#define TANDEM_VIZ_CORE_DAEMON_CLIENT_H_
+#pragma once
 
 #include <cstdint>
 #include <map>
@@ -21,7 +16,6 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/strings/string_view.h"
 #include "viz/core/run_curves.h"
 
 namespace tandem {
@@ -69,16 +63,6 @@ struct DaemonRuns {
   std::vector<DaemonRun> runs;  // in the order of their submission
 };
 
-// A stored step or episode.
-struct DaemonRow {
-  uint64_t number = 0;  // in its stream of the run, from 1, without gaps
-  uint64_t episode = 0;
-  uint64_t step = 0;     // of an episode: its number of steps
-  double value = 0;      // a step's reward, an episode's return
-  bool ended = false;    // terminated or truncated
-  double time_secs = 0;  // since 1970
-};
-
 // Each call blocks, at most kTimeoutSecs, Cancel at most kCancelSecs. Errors
 // have the daemon's code and text; kUnavailable: nothing listens at the target.
 class DaemonClient {
@@ -95,14 +79,6 @@ class DaemonClient {
 
   absl::StatusOr<DaemonRuns> ListRuns() const;
 
-  enum class Table { kSteps, kEpisodes };
-  static constexpr uint32_t kMostRows = 500;
-  // Returns the rows from the number `first` on, at most `count`, which is at
-  // most kMostRows; fewer at the table's end. Takes the same time at every
-  // number: the daemon has an index.
-  absl::StatusOr<std::vector<DaemonRow>> ReadRows(const std::string& run_id,
-                                                  Table table, uint64_t first,
-                                                  uint32_t count) const;
   // Adds the stored episodes behind those of `curves`, and with `with_scalars`
   // the run's own numbers. Reads for at most kCurvesSecs; returns whether
   // everything was read.
@@ -124,5 +100,3 @@ class DaemonClient {
 };
 
 }  // namespace tandem
-
-#endif  // TANDEM_VIZ_CORE_DAEMON_CLIENT_H_

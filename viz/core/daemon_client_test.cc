@@ -3,10 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <cstdint>
 #include <cstdlib>
 #include <string>
-#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -16,10 +14,7 @@
 namespace tandem {
 namespace {
 
-using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-using ::testing::IsEmpty;
-using ::testing::SizeIs;
 
 // A run is EXEC when its first event is stored.
 constexpr char kSleeps[] = "echo $STEP; exec sleep 1000";
@@ -46,7 +41,7 @@ TEST(DaemonClient, SubmitsPausesResumesAndCancels) {
   EXPECT_TRUE(AwaitState(client, "TERM").has_ended);
 }
 
-TEST(DaemonClient, ReadsRowsFromAnyNumberOn) {
+TEST(DaemonClient, ReadsCurvesToTheirEnd) {
   TestDaemon daemon;
   const DaemonClient client(daemon.target());
   AwaitRuns(client, Answers);
@@ -56,38 +51,11 @@ TEST(DaemonClient, ReadsRowsFromAnyNumberOn) {
   ASSERT_TRUE(run_id.ok()) << run_id.status();
   const DaemonRun run = AwaitState(client, "TERM");
   EXPECT_EQ(run.stored_steps, 1200U);
-  const auto numbers = [&](DaemonClient::Table table, uint64_t first,
-                           uint32_t count) {
-    const absl::StatusOr<std::vector<DaemonRow>> rows =
-        client.ReadRows(*run_id, table, first, count);
-    EXPECT_TRUE(rows.ok()) << rows.status();
-    std::vector<uint64_t> found;
-    for (const DaemonRow& row : rows.value_or(std::vector<DaemonRow>())) {
-      found.push_back(row.number);
-    }
-    return found;
-  };
-  using Table = DaemonClient::Table;
-  EXPECT_THAT(numbers(Table::kSteps, 1, 3), ElementsAre(1, 2, 3));
-  EXPECT_THAT(numbers(Table::kSteps, 1199, 3), ElementsAre(1199, 1200));
-  EXPECT_THAT(numbers(Table::kSteps, 1201, 3), IsEmpty());
-  EXPECT_THAT(numbers(Table::kSteps, 900, 1'000'000),
-              SizeIs(301));  // at most kMostRows, of 301
-  EXPECT_THAT(numbers(Table::kSteps, 1, 1'000'000),
-              SizeIs(DaemonClient::kMostRows));
-  EXPECT_THAT(numbers(Table::kEpisodes, 1, 9), ElementsAre(1, 2));
-  EXPECT_THAT(numbers(Table::kEpisodes, 1, 0), IsEmpty());
-  const std::vector<DaemonRow> episodes =
-      *client.ReadRows(*run_id, Table::kEpisodes, 2, 1);
-  EXPECT_EQ(episodes[0].value, 1.5);
-  EXPECT_EQ(episodes[0].step, 3U);
   RunCurves curves{RunAttempt()};
   while (!client.ReadCurves(*run_id, true, &curves).value()) {
   }
   EXPECT_EQ(curves.last_episode(), 2U);
   EXPECT_EQ(curves.curves()[RunCurves::kReturn].Points(1)[0].sum, 3);
-  EXPECT_EQ(client.ReadRows("no-such-run", Table::kSteps, 1, 1).status().code(),
-            absl::StatusCode::kNotFound);
 }
 
 TEST(DaemonClient, ReturnsTheDaemonsRefusals) {

@@ -6,11 +6,8 @@
 // `target`.
 // Ownership: the daemon and its runs go on when this program ends. A lock in
 // its data folder excludes a second daemon.
-//
-//   if (!StartWantedDaemon("viewer", options.daemon).ok()) return 1;
 
-#ifndef TANDEM_VIZ_CORE_DAEMON_STARTER_H_
-#define TANDEM_VIZ_CORE_DAEMON_STARTER_H_
+#pragma once
 
 #include <optional>
 #include <string>
@@ -51,5 +48,3 @@ absl::Status StartWantedDaemon(const std::string& program,
 std::string DefaultDataDir();
 
 }  // namespace tandem
-
-#endif  // TANDEM_VIZ_CORE_DAEMON_STARTER_H_

@@ -7,22 +7,16 @@
 // its numbers. It only reads; the writer never waits for it.
 // Ownership: one tab; one thread.
 //
-//   FrameWatch watch("tandem");
-//   if (watch.Poll(MonotonicNanos())) Show(watch.frame());
-//   if (watch.StateAt(MonotonicNanos()) != FreshnessState::kConnected) Dim();
-//
 // The caller must call Poll at least every 50 ms. Then the state is correct
 // within 450 ms of any change of the writer (Freshness::kMaxLiveAgeNs).
 
-#ifndef TANDEM_VIZ_CORE_FRAME_WATCH_H_
-#define TANDEM_VIZ_CORE_FRAME_WATCH_H_
+#pragma once
 
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "base/images/image_grid.h"
 #include "transport/attached_frames.h"
@@ -123,5 +117,3 @@ class FrameWatch {
 };
 
 }  // namespace tandem
-
-#endif  // TANDEM_VIZ_CORE_FRAME_WATCH_H_

@@ -1,11 +1,8 @@
 // The viewer's keys: one table for the keyboard, the help overlay and --help.
 //
 // Data flow: Qt's name of a key ("Ctrl+W") -> an Action.
-//
-//   if (std::optional<Action> action = ActionOf("Space")) Perform(*action);
 
-#ifndef TANDEM_VIZ_CORE_KEY_MAP_H_
-#define TANDEM_VIZ_CORE_KEY_MAP_H_
+#pragma once
 
 #include <optional>
 #include <span>
@@ -56,5 +53,3 @@ std::optional<Action> ActionOf(absl::string_view key);
 std::string KeyHelpText(int indent);
 
 }  // namespace tandem
-
-#endif  // TANDEM_VIZ_CORE_KEY_MAP_H_

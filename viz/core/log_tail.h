@@ -3,13 +3,8 @@
 // Data flow: the folder that the daemon names -> a file of fixed name -> its
 // text, made printable.
 // Ownership: any thread.
-//
-//   absl::StatusOr<LogTail> tail =
-//       ReadLogTail(run.folder, LogKind::kErrors, std::nullopt);
-//   std::cout << tail->text;
 
-#ifndef TANDEM_VIZ_CORE_LOG_TAIL_H_
-#define TANDEM_VIZ_CORE_LOG_TAIL_H_
+#pragma once
 
 #include <cstddef>
 #include <cstdint>
@@ -45,5 +40,3 @@ absl::StatusOr<LogTail> ReadLogTail(const std::string& folder, LogKind kind,
                                     std::optional<uint64_t> end);
 
 }  // namespace tandem
-
-#endif  // TANDEM_VIZ_CORE_LOG_TAIL_H_

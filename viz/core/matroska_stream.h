@@ -4,13 +4,8 @@
 // frame -> ffmpeg's standard input. Of ffmpeg's formats for a pipe it is the
 // simplest in which a frame has a time: the reader's speed changes nothing.
 // Ownership: pure functions.
-//
-//   Send(matroska_stream::StreamHead(640, 480, 3));
-//   Send(matroska_stream::FrameHead(33, pixels.size()));
-//   Send(pixels);  // rows of 640 * 3 bytes, the top row first
 
-#ifndef TANDEM_VIZ_CORE_MATROSKA_STREAM_H_
-#define TANDEM_VIZ_CORE_MATROSKA_STREAM_H_
+#pragma once
 
 #include <cstddef>
 #include <cstdint>
@@ -26,5 +21,3 @@ std::string StreamHead(uint32_t width, uint32_t height, uint32_t channels);
 std::string FrameHead(uint64_t time_ms, size_t pixel_bytes);
 
 }  // namespace tandem::matroska_stream
-
-#endif  // TANDEM_VIZ_CORE_MATROSKA_STREAM_H_

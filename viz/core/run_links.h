@@ -3,12 +3,8 @@
 // Data flow: the variables of an engine's process -> the run's id; the
 // configuration in a run's folder -> whether viewers show its frames.
 // Ownership: any thread. Both read files; neither blocks on anything else.
-//
-//   entry.daemon_run = RunOfProcess(engine_pid);
-//   if (WantsFrames(run.folder)) OpenTab(entry);
 
-#ifndef TANDEM_VIZ_CORE_RUN_LINKS_H_
-#define TANDEM_VIZ_CORE_RUN_LINKS_H_
+#pragma once
 
 #include <sys/types.h>
 
@@ -25,5 +21,3 @@ std::string RunOfProcess(pid_t pid);
 bool WantsFrames(const std::string& folder);
 
 }  // namespace tandem
-
-#endif  // TANDEM_VIZ_CORE_RUN_LINKS_H_

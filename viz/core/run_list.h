@@ -4,12 +4,8 @@
 // entries. It maps no file and takes no reader's lock, so the engine of a
 // listed run does not begin to render.
 // Ownership: one start page; one thread.
-//
-//   RunList list;
-//   for (const RunEntry& run : list.Scan(MonotonicNanos())) ...
 
-#ifndef TANDEM_VIZ_CORE_RUN_LIST_H_
-#define TANDEM_VIZ_CORE_RUN_LIST_H_
+#pragma once
 
 #include <cstdint>
 #include <map>
@@ -76,5 +72,3 @@ class RunList {
 };
 
 }  // namespace tandem
-
-#endif  // TANDEM_VIZ_CORE_RUN_LIST_H_

@@ -5,14 +5,8 @@
 // publishes; its scene is then at AttachedScene::Open(region).
 // Ownership: one SceneWatch; it takes one of the engine's attendant slots. Not
 // thread-safe.
-//
-//   absl::StatusOr<std::unique_ptr<SceneStream>> stream =
-//       SceneStream::Open("demo");
-//   absl::Status asked = (*stream)->Want({0, 1, 2});
-//   absl::StatusOr<std::optional<PublishedScene>> news = (*stream)->Next();
 
-#ifndef TANDEM_VIZ_CORE_SCENE_STREAM_H_
-#define TANDEM_VIZ_CORE_SCENE_STREAM_H_
+#pragma once
 
 #include <cstdint>
 #include <functional>
@@ -55,5 +49,3 @@ class SceneStream {
 };
 
 }  // namespace tandem
-
-#endif  // TANDEM_VIZ_CORE_SCENE_STREAM_H_

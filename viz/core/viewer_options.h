@@ -1,12 +1,8 @@
 // ViewerOptions: the viewer's command line.
 //
 // Data flow: argv -> absl flags -> checked options; --help lists the flags.
-//
-//   absl::StatusOr<ViewerOptions> options = ParseViewerOptions(words);
-//   if (options->help_wanted) std::cout << ViewerHelp();
 
-#ifndef TANDEM_VIZ_CORE_VIEWER_OPTIONS_H_
-#define TANDEM_VIZ_CORE_VIEWER_OPTIONS_H_
+#pragma once
 
 #include <cstddef>
 #include <cstdint>
@@ -56,5 +52,3 @@ std::string ValueOf(const std::vector<std::string>& values, size_t tab);
 std::string ViewerHelp();
 
 }  // namespace tandem
-
-#endif  // TANDEM_VIZ_CORE_VIEWER_OPTIONS_H_

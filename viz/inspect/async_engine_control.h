@@ -6,15 +6,10 @@
 // Ownership: one front end; its one thread. Reading takes nothing of an engine;
 // an action takes an attendant slot.
 //
-//   AsyncEngineControl engines("viewer");
-//   if (auto report = engines.Report("demo", now, 0)) Show(*report);
-//   auto pending = engines.Act("demo", PauseEngine{.on = true});
-//
 // The slot is left when the action is done, except while it holds a pause: the
 // end of the attendant ends the pause.
 
-#ifndef TANDEM_VIZ_INSPECT_ASYNC_ENGINE_CONTROL_H_
-#define TANDEM_VIZ_INSPECT_ASYNC_ENGINE_CONTROL_H_
+#pragma once
 
 #include <cstddef>
 #include <cstdint>
@@ -26,7 +21,6 @@
 #include <variant>
 
 #include "absl/status/status.h"
-#include "absl/strings/string_view.h"
 #include "viz/core/background.h"
 #include "viz/core/engine_control.h"
 #include "viz/inspect/inspection.h"
@@ -92,5 +86,3 @@ class AsyncEngineControl {
 };
 
 }  // namespace tandem
-
-#endif  // TANDEM_VIZ_INSPECT_ASYNC_ENGINE_CONTROL_H_

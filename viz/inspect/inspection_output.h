@@ -3,12 +3,8 @@
 //
 // Data flow: Inspection -> lines of printable ASCII, each ended by a newline;
 // or JSON.
-//
-//   std::cout << TextOf(inspection, absl::Now(), absl::LocalTimeZone());
-//   std::cout << JsonOf(inspection) << "\n";
 
-#ifndef TANDEM_VIZ_INSPECT_INSPECTION_OUTPUT_H_
-#define TANDEM_VIZ_INSPECT_INSPECTION_OUTPUT_H_
+#pragma once
 
 #include <cstdint>
 #include <string>
@@ -49,5 +45,3 @@ std::string PanelJsonOf(const Inspection& inspection);
 std::string ListJsonOf(const std::vector<Inspection>& inspections);
 
 }  // namespace tandem
-
-#endif  // TANDEM_VIZ_INSPECT_INSPECTION_OUTPUT_H_

@@ -1,27 +1,19 @@
-// DaemonRunsModel: the daemon's runs, with the steps and episodes of one of
-// them, for QML.
+// DaemonRunsModel: the daemon's runs, for QML.
 //
 // Data flow: AsyncDaemonClient's list -> runs -> DaemonRuns.qml; the user's
-// click -> follow -> an EventFollower -> eventsText, steps.
+// click -> chosen.
 // Ownership: the Viewer; GUI thread.
-//
-//   DaemonRunsModel model(DaemonTarget());
-//   model.SetShown(true);
-//   model.follow(run_id);
 
-#ifndef TANDEM_VIZ_VIEWER_DAEMON_RUNS_MODEL_H_
-#define TANDEM_VIZ_VIEWER_DAEMON_RUNS_MODEL_H_
+#pragma once
 
 #include <QObject>
 #include <QString>
-#include <QStringList>
 #include <QTimer>
 #include <QVariantList>
 #include <memory>
 #include <string>
 
 #include "viz/core/async_daemon_client.h"
-#include "viz/core/event_follower.h"
 
 namespace tandem {
 
@@ -31,15 +23,11 @@ class DaemonRunsModel : public QObject {
   Q_PROPERTY(QString problem READ problem NOTIFY changed)
   // The newest first; maps: id, name, state, reason, facts, evaluation
   Q_PROPERTY(QVariantList runs READ runs NOTIFY changed)
-  Q_PROPERTY(QString followed READ followed NOTIFY changed)  // id; "": none
-  // Of the followed run
-  Q_PROPERTY(QString eventsText READ eventsText NOTIFY eventsChanged)
-  Q_PROPERTY(QStringList steps READ steps NOTIFY eventsChanged)
+  Q_PROPERTY(QString chosen MEMBER chosen_ NOTIFY changed)  // id; "": none
 
  public:
   static constexpr int kReadMs = 250;
   static constexpr int kHiddenReadMs = 1000;
-  static constexpr int kShownSteps = 10;
 
   explicit DaemonRunsModel(const std::string& target,
                            QObject* parent = nullptr);
@@ -52,32 +40,20 @@ class DaemonRunsModel : public QObject {
   QString target() const;
   QString problem() const { return problem_; }
   QVariantList runs() const { return runs_; }
-  QString followed() const { return followed_; }
-  QString eventsText() const { return events_text_; }
-  QStringList steps() const { return steps_; }  // the newest first
-
-  // Shows the events of a run, in place of another's; "": none.
-  Q_INVOKABLE void follow(const QString& run_id);
+  QString chosen() const { return chosen_; }
 
  Q_SIGNALS:
   void changed();
-  void eventsChanged();
 
  private:
   void Read();
-  void ReadEvents();
 
   const std::unique_ptr<AsyncDaemonClient> client_;  // nullptr: no daemon
   QString problem_;
   QVariantList runs_;
   std::shared_ptr<const AsyncDaemonClient::List> shown_list_;
-  QString followed_;
-  std::shared_ptr<EventFollower> follower_;
-  QString events_text_;
-  QStringList steps_;
+  QString chosen_;
   QTimer read_timer_;
 };
 
 }  // namespace tandem
-
-#endif  // TANDEM_VIZ_VIEWER_DAEMON_RUNS_MODEL_H_

@@ -3,13 +3,8 @@
 // Data flow: a timer -> FrameWatch::Poll -> frame_ready for each new frame,
 // status_changed after a change of the state.
 // Ownership: one RunTab, in the GUI thread.
-//
-//   auto* consumer = new FastLaneConsumer("tandem", this);
-//   connect(consumer, &FastLaneConsumer::frame_ready, ...);
-//   consumer->start();
 
-#ifndef TANDEM_VIZ_VIEWER_FAST_LANE_CONSUMER_H_
-#define TANDEM_VIZ_VIEWER_FAST_LANE_CONSUMER_H_
+#pragma once
 
 #include <QImage>
 #include <QObject>
@@ -67,5 +62,3 @@ class FastLaneConsumer : public QObject {
 };
 
 }  // namespace tandem
-
-#endif  // TANDEM_VIZ_VIEWER_FAST_LANE_CONSUMER_H_

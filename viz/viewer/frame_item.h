@@ -4,11 +4,8 @@
 // Data flow: RunTab::image -> QSGTexture -> QSGImageNode, drawn by a
 // graphics card or by Qt's software renderer.
 // Ownership: FastLaneView.qml. updatePaintNode runs while the GUI thread waits.
-//
-//   FrameItem { anchors.fill: parent; tab: view.tab; clip: true }
 
-#ifndef TANDEM_VIZ_VIEWER_FRAME_ITEM_H_
-#define TANDEM_VIZ_VIEWER_FRAME_ITEM_H_
+#pragma once
 
 #include <QPointer>
 #include <QQuickItem>
@@ -48,5 +45,3 @@ class FrameItem : public QQuickItem {
 };
 
 }  // namespace tandem
-
-#endif  // TANDEM_VIZ_VIEWER_FRAME_ITEM_H_

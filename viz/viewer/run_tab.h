@@ -5,24 +5,17 @@
 // FastLaneView.qml binds to; actions -> pause, focus, snapshots.
 // Ownership: the Viewer's list of tabs; GUI thread. FrameItem makes its texture
 // from image() while the GUI thread waits.
-//
-//   auto* tab = new RunTab("tandem", "", {.policy_eval = false}, viewer);
-//   tab->Perform(Action::kPause);
 
-#ifndef TANDEM_VIZ_VIEWER_RUN_TAB_H_
-#define TANDEM_VIZ_VIEWER_RUN_TAB_H_
+#pragma once
 
 #include <QImage>
 #include <QObject>
 #include <QString>
 #include <QTimer>
-#include <cstddef>
-#include <cstdint>
 #include <functional>
 #include <optional>
 
 #include "viz/core/daemon_client.h"
-#include "viz/core/eval_summary.h"
 #include "viz/core/image_view.h"
 #include "viz/core/key_map.h"
 #include "viz/core/playback.h"
@@ -160,5 +153,3 @@ class RunTab : public QObject {
 };
 
 }  // namespace tandem
-
-#endif  // TANDEM_VIZ_VIEWER_RUN_TAB_H_

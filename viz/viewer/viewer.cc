@@ -273,7 +273,7 @@ void Viewer::ShowPage() {
   if (page_address_.isEmpty() || !page_wanted_) return;
   page_wanted_ = false;
   const QString run = CurrentTab() != nullptr ? CurrentTab()->runId()
-                      : slow_lane_            ? daemon_.followed()
+                      : slow_lane_            ? daemon_.chosen()
                                               : ChosenRun();
   QString address = page_address_;
   if (!run.isEmpty()) {

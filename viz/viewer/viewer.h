@@ -3,13 +3,8 @@
 // Data flow: RunList -> runs; the user's keys and clicks -> Perform -> tabs,
 // theme, help; a tab's text -> message. Main.qml binds to it as `viewer`.
 // Ownership: main; GUI thread.
-//
-//   Viewer viewer(options);
-//   engine.setInitialProperties({{"viewer", QVariant::fromValue(&viewer)}});
-//   viewer.SetWindow(window);
 
-#ifndef TANDEM_VIZ_VIEWER_VIEWER_H_
-#define TANDEM_VIZ_VIEWER_VIEWER_H_
+#pragma once
 
 #include <QList>
 #include <QObject>
@@ -19,7 +14,6 @@
 #include <QString>
 #include <QTimer>
 #include <QVariantList>
-#include <cstdint>
 #include <map>
 #include <set>
 #include <string>
@@ -147,5 +141,3 @@ class Viewer : public QObject {
 };
 
 }  // namespace tandem
-
-#endif  // TANDEM_VIZ_VIEWER_VIEWER_H_

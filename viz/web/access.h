@@ -4,10 +4,6 @@
 // reason for a refusal.
 // Ownership: one server; constant after its construction.
 //
-//   Access access(Access::Endpoint::kTcpPort, /*port=*/8900);
-//   std::cout << access.PathWithToken();             // "/?token=..."
-//   if (!access.HasCookie(cookie_header)) return Forbidden();
-//
 // Rules, in this order:
 //
 //   rule                                             prevents
@@ -19,13 +15,11 @@
 //
 // Behind a Unix socket with mode 0600 the file system replaces the third rule.
 
-#ifndef TANDEM_VIZ_WEB_ACCESS_H_
-#define TANDEM_VIZ_WEB_ACCESS_H_
+#pragma once
 
 #include <cstdint>
 #include <functional>
 #include <string>
-#include <utility>
 
 #include "absl/strings/string_view.h"
 
@@ -84,5 +78,3 @@ class Access {
 };
 
 }  // namespace tandem
-
-#endif  // TANDEM_VIZ_WEB_ACCESS_H_

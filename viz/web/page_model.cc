@@ -4,7 +4,6 @@
 #include <cstdio>
 #include <nlohmann/json.hpp>
 #include <type_traits>
-#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -16,7 +15,6 @@
 #include "viz/core/daemon_client.h"
 #include "viz/core/file_name.h"
 #include "viz/core/log_tail.h"
-#include "viz/core/mp4_recorder.h"
 #include "viz/web/json_text.h"
 #include "viz/web/scene_replay.h"
 
@@ -187,10 +185,6 @@ std::shared_ptr<const std::string> PageModel::Glb(int64_t model) const {
   return nullptr;
 }
 
-std::shared_ptr<EventFollower> PageModel::Follower(const std::string& run_id) {
-  return daemon_ == nullptr ? nullptr : daemon_->Follower(run_id);
-}
-
 std::string PageModel::Report(const std::string& region, int64_t now_ns,
                               int64_t not_before_ns) {
   const std::shared_ptr<const std::string> report =
@@ -239,35 +233,6 @@ absl::Status NoDaemon() {
 }
 
 }  // namespace
-
-std::shared_ptr<Pending> PageModel::Rows(const std::string& run_id,
-                                         const std::string& table,
-                                         uint64_t first, uint32_t count) {
-  if (daemon_ == nullptr) return Refused(NoDaemon());
-  if (table != "steps" && table != "episodes") {
-    return Refused(
-        MakeError(ErrorCode::kInvalidArgument,
-                  absl::StrCat("expected the table steps or episodes, found ",
-                               Quoted(table))));
-  }
-  return daemon_->Ask(
-      [run_id, table, first,
-       count](const DaemonClient& client) -> absl::StatusOr<std::string> {
-        TANDEM_ASSIGN_OR_RETURN(
-            const std::vector<DaemonRow> rows,
-            client.ReadRows(run_id,
-                            table == "steps" ? DaemonClient::Table::kSteps
-                                             : DaemonClient::Table::kEpisodes,
-                            first, count));
-        nlohmann::json list = nlohmann::json::array();
-        for (const DaemonRow& row : rows) {
-          list.push_back({row.number, row.episode, row.step,
-                          NumberOrNull(row.value), row.ended,
-                          NumberOrNull(row.time_secs)});
-        }
-        return TextOfJson({{"rows", std::move(list)}});
-      });
-}
 
 std::shared_ptr<Pending> PageModel::Curves(const std::string& run_id,
                                            std::vector<uint32_t> which,

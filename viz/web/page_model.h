@@ -4,14 +4,8 @@
 // a browser's actions -> engines and the daemon.
 // Ownership: one server. Its thread calls everything; calls that block run on
 // threads of engines_ and daemon_, and their results are polled.
-//
-//   PageModel page_model({.control = true, .daemon_target = DaemonTarget()});
-//   page_model.Poll(MonotonicNanos());
-//   std::shared_ptr<RunFeed> feed = page_model.Feed("demo");
-//   std::shared_ptr<Pending> pending = page_model.Act(CancelRun{run_id});
 
-#ifndef TANDEM_VIZ_WEB_PAGE_MODEL_H_
-#define TANDEM_VIZ_WEB_PAGE_MODEL_H_
+#pragma once
 
 #include <cstddef>
 #include <cstdint>
@@ -24,12 +18,9 @@
 #include <variant>
 #include <vector>
 
-#include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/strings/string_view.h"
 #include "viz/core/async_daemon_client.h"
 #include "viz/core/background.h"
-#include "viz/core/event_follower.h"
 #include "viz/core/mp4_recorder.h"
 #include "viz/core/run_curves.h"
 #include "viz/core/run_list.h"
@@ -88,9 +79,6 @@ class PageModel {
   // Returns the GLB of a watched scene's model (SceneWatch::model); nullptr:
   // none has this number.
   std::shared_ptr<const std::string> Glb(int64_t model) const;
-  // The same for a run of the daemon; nullptr: there is no daemon, or
-  // too many runs are followed.
-  std::shared_ptr<EventFollower> Follower(const std::string& run_id);
   // Whether frames must be polled also without a browser.
   bool records() const {
     return !recorded_.empty() || !recorded_scenes_.empty();
@@ -113,17 +101,14 @@ class PageModel {
   std::shared_ptr<const DaemonTexts> DaemonReport(int64_t now_ns,
                                                   int64_t not_before_ns);
 
-  // Requests rows of the daemon's tables, or a part of a log, as a JSON object.
-  // `table`: "steps" or "episodes".
-  std::shared_ptr<Pending> Rows(const std::string& run_id,
-                                const std::string& table, uint64_t first,
-                                uint32_t count);
-  // Curves of a run's last attempt: those at the places `which`, in at most
-  // `points` buckets; `names`: also the names of all, and its own numbers.
+  // Requests curves of a run's last attempt, as a JSON object: those at the
+  // places `which`, in at most `points` buckets; `names`: also the names of
+  // all, and its own numbers.
   std::shared_ptr<Pending> Curves(const std::string& run_id,
                                   std::vector<uint32_t> which, size_t points,
                                   bool names);
-  // `which`: a word of LogKindOf; `end`: as ReadLogTail's.
+  // Requests a part of a log. `which`: a word of LogKindOf; `end`: as
+  // ReadLogTail's.
   std::shared_ptr<Pending> Log(const std::string& run_id,
                                const std::string& which,
                                std::optional<uint64_t> end);
@@ -170,5 +155,3 @@ class PageModel {
 };
 
 }  // namespace tandem
-
-#endif  // TANDEM_VIZ_WEB_PAGE_MODEL_H_

@@ -13,7 +13,6 @@
 #include "base/printable.h"
 #include "schema/layout/service.h"
 #include "viz/core/async_daemon_client.h"
-#include "viz/core/daemon_client.h"
 #include "viz/core/freshness.h"
 #include "viz/core/run_curves.h"
 #include "viz/web/json_text.h"
@@ -28,7 +27,6 @@ using Json = nlohmann::json;
 constexpr int64_t kSecond = 1'000'000'000;
 constexpr int64_t kNsPerMs = 1'000'000;
 constexpr int64_t kStillNs = 300'000'000;
-constexpr size_t kShownSteps = 10;
 // The list of runs takes at most this share of a line.
 constexpr int64_t kListBytesPerSec = 20'000;
 constexpr size_t kMostSceneEnvs = 4096;
@@ -100,15 +98,7 @@ bool PageSession::Receive(absl::string_view text, int64_t now_ns) {
     daemon_runs_.clear();
     return fields.ok();
   }
-  if (what == "follow") {
-    followed_ = fields.Text("run");
-    follower_.reset();
-    if (!fields.ok()) return false;
-    if (!followed_.empty()) follower_ = model_->Follower(followed_);
-    next_events_ns_ = 0;
-    return true;
-  }
-  if (what == "act" || what == "rows" || what == "curves" || what == "log") {
+  if (what == "act" || what == "curves" || what == "log") {
     return Ask(what, &fields);
   }
   return ReceiveForView(what, &fields, now_ns);
@@ -122,14 +112,6 @@ bool PageSession::Ask(const std::string& what, MessageFields* fields) {
   if (what == "act") {
     const PageAction action = ActionOf(fields);
     if (fields->ok()) waiting.result = model_->Act(action);
-  } else if (what == "rows") {
-    const std::string run = fields->Text("run");
-    const std::string table = fields->Text("table");
-    const auto first =
-        static_cast<uint64_t>(fields->Integer("first", 1, kMaxMetadataInteger));
-    const auto count = static_cast<uint32_t>(
-        fields->Integer("count", 1, DaemonClient::kMostRows));
-    if (fields->ok()) waiting.result = model_->Rows(run, table, first, count);
   } else if (what == "curves") {
     const std::string run = fields->Text("run");
     std::vector<uint32_t> places =
@@ -342,10 +324,6 @@ std::optional<std::string> PageSession::NextText(int64_t now_ns) {
       return text;
     }
   }
-  if (follower_ != nullptr && now_ns >= next_events_ns_) {
-    next_events_ns_ = now_ns + kNumbersNs;
-    return EventsText();
-  }
   return std::nullopt;
 }
 
@@ -376,21 +354,6 @@ std::optional<std::string> PageSession::DaemonText(int64_t now_ns) {
                       is_first ? "true" : "false", R"(,"gone":)",
                       TextOfJson(gone), R"(,"runs":[)",
                       absl::StrJoin(changed, ","), "]}");
-}
-
-std::string PageSession::EventsText() {
-  const EventFollower::Events events = follower_->Read();
-  Json steps = Json::array();
-  const size_t shown = std::min(kShownSteps, events.steps.size());
-  for (size_t i = events.steps.size() - shown; i < events.steps.size(); ++i) {
-    const EventFollower::Step& step = events.steps[i];
-    steps.push_back({step.number, step.episode, step.step,
-                     NumberOrNull(step.reward), step.ended});
-  }
-  return TextOfJson({{"is", "events"},
-                     {"run", followed_},
-                     {"text", SummaryText(events)},
-                     {"steps", std::move(steps)}});
 }
 
 std::optional<std::string> PageSession::NextPoses() {

@@ -5,11 +5,6 @@
 // slow browser gets newer content instead of a queue.
 // Ownership: one WebSocket; the server's one thread.
 //
-//   PageSession session(&page_model);
-//   if (!session.Receive(text, now)) Close();
-//   session.Tick();                         // after each PageModel::Poll
-//   while (auto message = session.Next(now)) Send(*message);
-//
 // Messages of the browser are JSON objects; `do` names the action:
 //
 //   do        fields                   effect
@@ -32,9 +27,6 @@
 //   snapshot  view                     sends the newest frame as PNG
 //   panel     region                   reports of an engine; "": none
 //   daemon    on                       reports of the daemon
-//   follow    run                      events of a run of the daemon; "": none
-//   rows      id, run, table, first,   rows of a table of the daemon ("steps",
-//             count                    "episodes"); answered by "answer"
 //   curves    id, run, which, points,  curves of a run's last attempt;
 //             names                    answered by "answer"
 //   log       id, run, which, end      a part of a log, before `end` or at its
@@ -43,7 +35,7 @@
 //
 // Messages to the browser: text, JSON objects with `is`: "hello", "runs",
 // "view", "scene", "panel", "daemon" (the runs that have changed since the
-// message before), "events", "refused", "done", "answer"; and binary ones: the
+// message before), "refused", "done", "answer"; and binary ones: the
 // length of a JSON object as uint32, little-endian; the object; and
 //   a picture     a JPEG file, or with `png` a PNG file; the object has view,
 //                 sent, width, height, step, tiles, rows, columns, before_ms,
@@ -53,8 +45,7 @@
 //                 ScenePace::kMostOnTheWay of a view are not acknowledged. The
 //                 GLB is at the path that "scene" names.
 
-#ifndef TANDEM_VIZ_WEB_PAGE_SESSION_H_
-#define TANDEM_VIZ_WEB_PAGE_SESSION_H_
+#pragma once
 
 #include <cstddef>
 #include <cstdint>
@@ -116,7 +107,6 @@ class PageSession {
   std::optional<std::string> NextPicture(int64_t now_ns);
   // nullopt: nothing is new.
   std::optional<std::string> DaemonText(int64_t now_ns);
-  std::string EventsText();
 
   PageModel* const model_;
   std::optional<int64_t> hello_ns_;  // when it was sent
@@ -137,11 +127,6 @@ class PageSession {
   std::shared_ptr<const PageModel::DaemonTexts>
       daemon_report_;                               // the last sent
   std::map<std::string, std::string> daemon_runs_;  // sent ones, by their ids
-  std::string followed_;                            // the run's id
-  std::shared_ptr<EventFollower> follower_;         // nullptr: none
-  int64_t next_events_ns_ = 0;
 };
 
 }  // namespace tandem
-
-#endif  // TANDEM_VIZ_WEB_PAGE_SESSION_H_

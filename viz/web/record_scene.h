@@ -3,11 +3,8 @@
 // Data flow: SceneWatch, for some seconds -> SaveScene; lines of progress on
 // standard error.
 // Ownership: a program's main thread, which it blocks.
-//
-//   absl::Status saved = RecordScene(options, &stop);
 
-#ifndef TANDEM_VIZ_WEB_RECORD_SCENE_H_
-#define TANDEM_VIZ_WEB_RECORD_SCENE_H_
+#pragma once
 
 #include <atomic>
 
@@ -27,5 +24,3 @@ absl::Status RecordScene(const WebOptions& options,
                          const std::atomic<bool>* stop);
 
 }  // namespace tandem
-
-#endif  // TANDEM_VIZ_WEB_RECORD_SCENE_H_

@@ -5,14 +5,10 @@
 // Ownership: functions without state. The GLB is another program's: it is
 // checked as far as it is changed.
 //
-//   SceneRecording recording = {.name = "demo", .glb = watch.glb(), ...};
-//   absl::Status saved = SaveScene(recording, "demo.html");
-//
 // The page shows all recorded environments; a GLB has one, which other programs
 // show: each moving node has a track of positions and one of rotations.
 
-#ifndef TANDEM_VIZ_WEB_SCENE_REPLAY_H_
-#define TANDEM_VIZ_WEB_SCENE_REPLAY_H_
+#pragma once
 
 #include <cstdint>
 #include <memory>
@@ -56,5 +52,3 @@ absl::Status SaveScene(const SceneRecording& recording,
                        const std::string& path);
 
 }  // namespace tandem
-
-#endif  // TANDEM_VIZ_WEB_SCENE_REPLAY_H_

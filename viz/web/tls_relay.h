@@ -7,14 +7,10 @@
 // Ownership: the relay owns the browser's socket and one end of the pair; it
 // ends when either side ends.
 //
-//   absl::StatusOr<UniqueFd> plain =
-//       StartTlsRelay(&context, std::move(accepted), certificate);
-//
 // Bounds: kHandshakeSecs for the handshake; a browser that takes nothing for
 // kStalledSecs is disconnected.
 
-#ifndef TANDEM_VIZ_WEB_TLS_RELAY_H_
-#define TANDEM_VIZ_WEB_TLS_RELAY_H_
+#pragma once
 
 #include "absl/status/statusor.h"
 #include "base/os/unique_fd.h"
@@ -37,5 +33,3 @@ absl::StatusOr<UniqueFd> StartTlsRelay(boost::asio::io_context* context,
                                        const TlsCertificate& certificate);
 
 }  // namespace tandem
-
-#endif  // TANDEM_VIZ_WEB_TLS_RELAY_H_

@@ -5,9 +5,6 @@
 // Ownership: the program's main thread, which Run blocks. Everything of Boost
 // is in web_server.cc and tls_relay.cc, which take long to compile.
 //
-//   WebServer server(std::move(sockets), &access, &page_model, std::nullopt);
-//   server.Run();  // until one of StopSignals
-//
 // Bounds against hostile clients:
 //   kMostConnections   at once; a new one replaces the oldest that has no
 //                      WebSocket, and is refused if there is none
@@ -17,13 +14,11 @@
 //   kMessageBytes      of a browser's WebSocket message
 //   kSilentSecs        without an answer to a ping: the WebSocket ends
 
-#ifndef TANDEM_VIZ_WEB_WEB_SERVER_H_
-#define TANDEM_VIZ_WEB_WEB_SERVER_H_
+#pragma once
 
 #include <cstddef>
 #include <memory>
 #include <optional>
-#include <utility>
 #include <vector>
 
 #include "program/listening_sockets.h"
@@ -58,5 +53,3 @@ class WebServer {
 };
 
 }  // namespace tandem
-
-#endif  // TANDEM_VIZ_WEB_WEB_SERVER_H_

@@ -140,7 +140,7 @@ def test_a_missing_server(server: str) -> None:
 def test_an_engine_that_cannot_draw(argument: str) -> None:
     """The reference server has images for RPCs only."""
     with pytest.raises(tandem.InvalidArgument) as caught:
-        tandem.launch_engine(server="engine_adapter/reference/server", **{argument: (8, 8)})  # type: ignore[arg-type]
+        tandem.launch_engine(server="engine_adapter/conformance/reference/server", **{argument: (8, 8)})  # type: ignore[arg-type]
     text = f"{argument}: expected a task that can be drawn, found '.*', which cannot; leave it out"
     assert re.fullmatch(text, str(caught.value)), caught.value
 
@@ -149,7 +149,7 @@ def test_an_engine_that_cannot_draw(argument: str) -> None:
 def test_a_task_of_a_program_that_has_none(option: str) -> None:
     """The error names the argument, and not only the flag."""
     with pytest.raises(tandem.InvalidArgument, match=f"^{option}: expected none, found 'Ant-v5': .* has no flag"):
-        tandem.launch_engine(server="engine_adapter/reference/server", **{option: "Ant-v5"})  # type: ignore[arg-type]
+        tandem.launch_engine(server="engine_adapter/conformance/reference/server", **{option: "Ant-v5"})  # type: ignore[arg-type]
 
 
 def test_user_flags_keep_their_names() -> None:

@@ -39,18 +39,7 @@ class Agent(Service):
     def schema(
         self, env_ids: EnvIds | None = None, *, timeout: float | None = None
     ) -> AgentSchema | tuple[AgentSchema, ...]:
-        """Returns what agents observe and do.
-
-        Args:
-          env_ids: Indices, or a mask bool[num_envs]; None: environment 0 alone.
-          timeout: Seconds to wait for the answer; None: the client's.
-
-        Returns:
-          One schema, or with `env_ids` one for each, in their order.
-
-        Raises:
-          InvalidArgument: No such environment.
-        """
+        """Returns what agents observe and do: one schema, or with `env_ids` one for each, in their order."""
         values = self._caller.call(MethodId.GetAgentSchema, timeout, env_ids=self._caller.env_ids(env_ids))
         if env_ids is not None:
             return tuple(_schema(each) for each in values["schemas"])
@@ -64,19 +53,10 @@ class Agent(Service):
         seed: int | None = None,
         timeout: float | None = None,
     ) -> tuple[str, ...]:
-        """Sets the contract of environments, from their next reset on; resets no environment now.
+        """Sets the contract of environments, in place of the one before, from their next reset on; resets none now.
 
-        Args:
-          contract: Replaces the contract before.
-          env_ids: Indices, or a mask bool[num_envs]; None: all environments.
-          seed: Environment i draws what the contract randomises from seed + i; None: the engine chooses a seed.
-          timeout: Seconds to wait for the answer; None: the client's.
-
-        Returns:
-          Names of the contract's fields without effect on this task.
-
-        Raises:
-          InvalidArgument: No such environment, or a value out of the task's range.
+        Without `env_ids` it is of all environments. Environment i draws what the contract randomises from `seed` + i;
+        None: the engine chooses a seed. Returns the names of the contract's fields without effect on this task.
         """
         expected_contract("contract", contract)
         all_envs = range(self._caller.num_envs)

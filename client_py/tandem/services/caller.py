@@ -72,7 +72,7 @@ class Service:
         come with a stream's first item.
 
     Raises:
-      InvalidArgument: No such environment, or an invalid value; nothing was done.
+      InvalidArgument: No such environment, or an invalid value, as one out of the task's range; nothing was done.
       Unsupported: The service is off, or the engine lacks it.
       TandemError: See docs/commands.md.
     """

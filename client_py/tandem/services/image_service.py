@@ -52,24 +52,7 @@ class ImageService(Service):
         fps: int | None = None,
         timeout: float | None = None,
     ) -> Stream[Image]:
-        """Opens a stream of images.
-
-        Args:
-          which: As for `frame`.
-          kind: As for `frame`.
-          width: As for `frame`.
-          height: As for `frame`.
-          format: As for `frame`.
-          env_id: As for `frame`.
-          fps: Images a second; None, or more than the engine allows: as many as it allows.
-          timeout: Seconds to wait for each image; None: the client's.
-
-        Returns:
-          The stream. Errors of the engine come with its first image.
-
-        Raises:
-          TandemError: As `frame`.
-        """
+        """Opens a stream of images, each as `frame` draws it."""
         fields = self._fields(which, kind, width, height, format, env_id)
         return self._caller.stream(self._STREAM, timeout, image_of, target_fps=or_zero("fps", fps), **fields)
 

@@ -66,18 +66,7 @@ class Mujoco(Service):
     def joint_state(
         self, env_ids: EnvIds | None = None, *, timeout: float | None = None
     ) -> JointState | tuple[JointState, ...]:
-        """Returns joint positions and velocities.
-
-        Args:
-          env_ids: Indices, or a mask bool[num_envs]; None: environment 0 alone.
-          timeout: Seconds to wait for the answer; None: the client's.
-
-        Returns:
-          One state, or with `env_ids` one for each, in their order, all of the same moment.
-
-        Raises:
-          InvalidArgument: No such environment.
-        """
+        """Returns joint positions and velocities; with `env_ids` one state for each, all of the same moment."""
         values = self._caller.call(MethodId.GetJointState, timeout, env_ids=self._caller.env_ids(env_ids))
         return _joint_state(values) if env_ids is None else _joint_states(values)
 
@@ -92,19 +81,7 @@ class Mujoco(Service):
     def stream_joint_state(
         self, env_ids: EnvIds | None = None, *, fps: int | None = None, timeout: float | None = None
     ) -> Stream[JointState] | Stream[tuple[JointState, ...]]:
-        """Opens a stream of joint positions and velocities.
-
-        Args:
-          env_ids: As for `joint_state`.
-          fps: Items a second; None, or more than the engine allows: as many as it allows.
-          timeout: Seconds to wait for each item; None: the client's.
-
-        Returns:
-          A stream of what `joint_state` returns. Errors of the engine come with its first item.
-
-        Raises:
-          InvalidArgument: No such environment.
-        """
+        """Opens a stream of what `joint_state` returns."""
         fields = {"env_ids": self._caller.env_ids(env_ids), "target_fps": or_zero("fps", fps)}
         if env_ids is None:
             return self._caller.stream(MethodId.StreamJointState, timeout, _joint_state, **fields)

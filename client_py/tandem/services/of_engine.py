@@ -30,31 +30,18 @@ class EngineServices:
         self.debug, self.own = Debug(caller), Own(caller)
 
     def services(self, *, timeout: float | None = None) -> dict[str, ServiceInfo]:
-        """Returns the engine's services by name, such as "camera".
-
-        Args:
-          timeout: Seconds to wait for the answer; None: the client's.
-
-        Raises:
-          TandemError: See docs/commands.md.
-        """
+        """Returns the engine's services by name, such as "camera"."""
         return ask_services(self._caller, timeout)
 
     def set_service(self, name: str, enabled: bool, *, timeout: float | None = None) -> None:
-        """Switches a service on or off, for all callers of the engine, until it is switched again.
+        """Switches a service of `services` on or off, for all callers of the engine, until it is switched again.
 
         Later calls of a service that is off raise Unsupported; its open streams end with that error. An engine that is
         started again begins with the services that its program switches on.
 
-        Args:
-          name: A name of `services`, such as "camera".
-          enabled: Whether the service answers.
-          timeout: Seconds to wait for the answer; None: the client's.
-
         Raises:
           InvalidArgument: No service has this name.
           Unsupported: The engine lacks the service.
-          TandemError: See docs/commands.md.
         """
         fields = {"name": text("name", name, "; nothing was sent"), "enabled": flag("enabled", enabled)}
         self._caller.call(MethodId.SetService, timeout, **fields)

@@ -12,21 +12,15 @@ class Own(Service):
     """Calls an engine's own methods; `client.own` is one. The description of the client's task lists them."""
 
     def call(self, name: str, data: bytes = b"", *, timeout: float | None = None) -> bytes:
-        """Calls a method of the engine's own; returns the answer's bytes.
+        """Calls a method of the engine's own, such as "set_weather"; returns the answer's bytes.
 
         Both are in the method's content type: JSON, say, or any format of the engine's author.
-
-        Args:
-          name: The method's name, such as "set_weather".
-          data: The request.
-          timeout: Seconds to wait for the answer; None: the client's.
 
         Raises:
           InvalidArgument: No method has this name; the message lists the names.
           Unsupported: The engine has no methods of its own, or the service is off.
           EngineFailed: The method failed; the message is the engine's.
           MessageTooLarge: The request or the answer has more than 64 MiB.
-          TandemError: See docs/commands.md.
         """
         if not isinstance(data, bytes | bytearray | memoryview):
             raise InvalidArgument(f"data: expected bytes, found {shown(data)}; json.dumps(...).encode() makes some")

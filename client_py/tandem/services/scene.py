@@ -74,20 +74,7 @@ class Scene(Service):
     def entities(
         self, *, env_id: int = 0, transforms: bool = False, components: bool = False, timeout: float | None = None
     ) -> tuple[Entity, ...]:
-        """Lists the entities of an environment.
-
-        Args:
-          env_id: The environment.
-          transforms: Whether to read where each entity is.
-          components: Whether to read what each entity consists of.
-          timeout: Seconds to wait for the answer; None: the client's.
-
-        Returns:
-          All of them.
-
-        Raises:
-          InvalidArgument: No such environment.
-        """
+        """Lists the entities of an environment, on request with where each is, and what it consists of."""
         values = self._caller.call(
             MethodId.ListEntities,
             timeout,
@@ -98,16 +85,7 @@ class Scene(Service):
         return tuple(_entity(each) for each in values["entities"])
 
     def entity(self, which: int | str, *, env_id: int = 0, timeout: float | None = None) -> Entity:
-        """Returns one entity, with transform and components.
-
-        Args:
-          which: Its id or name.
-          env_id: The environment.
-          timeout: Seconds to wait for the answer; None: the client's.
-
-        Raises:
-          InvalidArgument: No such entity or environment.
-        """
+        """Returns the entity of this id or name, with transform and components; InvalidArgument: there is none."""
         values = self._caller.call(
             MethodId.GetEntity,
             timeout,
@@ -201,15 +179,8 @@ class Scene(Service):
     def single_step(self, steps: int = 1, *, timeout: float | None = None) -> int:
         """Lets a paused engine do some steps, and waits for them. A step that was already sent is the first of them.
 
-        Args:
-          steps: How many.
-          timeout: Seconds to wait for the answer; None: the client's.
-
-        Returns:
-          Steps done: fewer if `pause` or `resume` was called meanwhile.
-
-        Raises:
-          InvalidArgument: The engine is not paused, or does another single step, which `pause` ends.
+        Returns the steps done: fewer if `pause` or `resume` was called meanwhile. InvalidArgument: the engine is not
+        paused, or does another single step, which `pause` ends.
         """
         count = integer("steps", steps, 1, 2**32 - 1, "; nothing was sent")
         return int(self._caller.call(MethodId.SingleStep, timeout, steps=count)["steps"])

@@ -47,17 +47,9 @@ class Stream(ClosesOnExit, NotPicklable, Generic[_Item]):
         return self._convert(values)
 
     def newest(self, timeout: float | None = None) -> _Item:
-        """Takes all items that have come, and waits for one if none has.
+        """Takes all items that have come, and waits as `next` for one if none has; returns the last of them.
 
-        Args:
-          timeout: Seconds; 0 polls once; None: the timeout that the stream was opened with.
-
-        Returns:
-          The last of them; the others are discarded, and not counted in `dropped`.
-
-        Raises:
-          StopIteration: As `next`.
-          TandemError: As `next`.
+        The others are discarded, and not counted in `dropped`. Errors: those of `next`.
         """
         item = self.next(timeout)
         try:

@@ -56,19 +56,7 @@ class Telemetry(Service):
     def stream(
         self, env_ids: EnvIds | None = None, *, fps: int | None = None, timeout: float | None = None
     ) -> Stream[TelemetryFrame]:
-        """Opens a stream of telemetry frames.
-
-        Args:
-          env_ids: Indices, or a mask bool[num_envs]: each moment gives a frame for each; None: environment 0 alone.
-          fps: Moments a second; None, or more than the engine allows: as many as it allows.
-          timeout: Seconds to wait for each frame; None: the client's.
-
-        Returns:
-          The stream. Errors of the engine come with its first frame.
-
-        Raises:
-          InvalidArgument: No such environment.
-        """
+        """Opens a stream of frames: at each moment, `fps` of them a second, one for each of `env_ids`."""
         return self._caller.stream(
             MethodId.StreamTelemetry,
             timeout,

@@ -6,14 +6,11 @@
 //   glb.Pose(snapshot.poses(0));
 //   glb.World(glb.Find("torso"));  // in glTF's axes
 
-#ifndef TANDEM_ENGINE_ADAPTER_SCENE_TESTING_GLB_READER_H_
-#define TANDEM_ENGINE_ADAPTER_SCENE_TESTING_GLB_READER_H_
+#pragma once
 
 #include <tiny_gltf.h>
 
 #include <array>
-#include <cstddef>
-#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -59,5 +56,3 @@ class GlbReader {
 };
 
 }  // namespace tandem
-
-#endif  // TANDEM_ENGINE_ADAPTER_SCENE_TESTING_GLB_READER_H_

@@ -8,8 +8,7 @@
 //   rig_->OnSupervisor([](SupervisorSide& side) { side.ShowPaused(true); });
 //   AwaitHeldWorkers(client);
 
-#ifndef TANDEM_TRANSPORT_SESSION_TESTING_WORKERS_FIXTURE_H_
-#define TANDEM_TRANSPORT_SESSION_TESTING_WORKERS_FIXTURE_H_
+#pragma once
 
 #include <cstdint>
 #include <optional>
@@ -17,7 +16,6 @@
 #include "schema/layout/lrbc.h"
 #include "schema/layout/worker_slot.h"
 #include "transport/client_side.h"
-#include "transport/memory/region_plan.h"
 #include "transport/session/testing/echo_engine.h"
 #include "transport/session/testing/worker_rig.h"
 
@@ -58,5 +56,3 @@ inline void AwaitHeldWorkers(const ClientSide& client) {
 }
 
 }  // namespace tandem
-
-#endif  // TANDEM_TRANSPORT_SESSION_TESTING_WORKERS_FIXTURE_H_

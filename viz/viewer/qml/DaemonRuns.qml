@@ -1,4 +1,4 @@
-// The daemon's runs; those of the chosen one with its newest steps.
+// The daemon's runs; the key P opens the page of the chosen one.
 import QtQuick
 
 Item {
@@ -46,19 +46,19 @@ Item {
             required property int index
             readonly property var row: page.daemon.runs[index]
                 ?? { id: "", name: "", state: "", reason: "", facts: "", evaluation: "" }
-            readonly property bool followed: row.id.length > 0 && page.daemon.followed === row.id
+            readonly property bool chosen: row.id.length > 0 && page.daemon.chosen === row.id
             objectName: "job-" + row.name
             width: list.width
             height: words.height + 20
             radius: 10
             color: over.containsMouse ? page.theme.raised : page.theme.panel
-            border { width: 1; color: followed ? page.theme.accent : page.theme.line }
+            border { width: 1; color: chosen ? page.theme.accent : page.theme.line }
 
             MouseArea {
                 id: over
                 anchors.fill: parent
                 hoverEnabled: true
-                onClicked: page.daemon.follow(card.followed ? "" : card.row.id)
+                onClicked: page.daemon.chosen = card.chosen ? "" : card.row.id
             }
 
             Column {
@@ -86,30 +86,18 @@ Item {
                 }
 
                 Repeater {
-                    model: [card.row.facts, card.row.reason, card.row.evaluation,
-                            card.followed ? page.daemon.eventsText : ""]
+                    model: [card.row.facts, card.row.reason, card.row.evaluation]
 
                     Words {
                         required property int index
                         required property string modelData
-                        objectName: ["facts-", "reason-", "evaluation-", "events-"][index] + card.row.name
+                        objectName: ["facts-", "reason-", "evaluation-"][index] + card.row.name
                         width: words.width
                         visible: text.length > 0
                         wrapMode: Text.WrapAnywhere
                         text: modelData
                         color: page.theme.faint
                         font.pixelSize: 13
-                    }
-                }
-
-                Repeater {
-                    model: card.followed ? page.daemon.steps : []
-
-                    Words {
-                        required property string modelData
-                        text: modelData
-                        color: page.theme.faint
-                        font { pixelSize: 12; family: page.theme.mono }
                     }
                 }
             }

@@ -178,7 +178,6 @@ function onMessage(message) {
       makeForm(app);
     }
     daemonView?.watch();
-    if (page instanceof JobPage) page.watch();
     for (const tile of tiles.values()) tile.watch();
   } else if (message.is === "runs") {
     runList.runs = message.runs;
@@ -194,8 +193,6 @@ function onMessage(message) {
     daemonView?.show(message);
     page?.update();
     showRuns();
-  } else if (message.is === "events") {
-    if (page instanceof JobPage) page.showEvents(message);
   } else if (message.is === "refused") {
     const tile = tileOf(message.view); // it may be closed by now
     if (tile) setText(tile.error, message.error);

@@ -1,9 +1,8 @@
-// A job's page: its state, its frames, its curves, and folds with its events, tables, logs, configuration and attempts.
-import { make, makeButton, reasonOf, setText, shown } from "./dom.js";
+// A job's page: its state, its frames, its curves, and folds with its log, configuration and attempts.
+import { make, makeButton, reasonOf, setText } from "./dom.js";
 import { CurvesView } from "./curves.js";
 import { stateOf } from "./jobs.js";
 import { LogView } from "./log.js";
-import { RowsView } from "./rows.js";
 
 export class JobPage {
   /** @param {import("./types").App} app @param {import("./types").DaemonRun} job */
@@ -20,51 +19,32 @@ export class JobPage {
     this.frames = make("div", { className: "frames" });
     this.engines = make("div", { className: "row" });
     this.curves = new CurvesView(app.reader, () => [this.job]);
-    this.rows = new RowsView(app, job);
     this.log = new LogView(app, job);
-    this.received = make("span", { className: "faint" });
-    const table = (/** @type {string[]} */ names) => {
-      const body = make("tbody");
-      const head = make("tr", {}, names.map((text) => make("th", { text })));
-      return { body, element: make("table", { hidden: true }, [make("thead", {}, [head]), body]) };
-    };
-    this.steps = table(["number", "episode", "step", "reward"]);
-    this.attempts = table(["attempt", "started", "ended", "its end"]);
+    this.attempts = make("tbody");
+    const head = make("tr", {}, ["attempt", "started", "ended", "its end"].map((text) => make("th", { text })));
     this.config = make("pre", { tabindex: "0", "aria-label": "Configuration" });
-    const events = this.fold("Events", [this.received, this.steps.element], (on) => this.follow(on));
-    this.more = this.fold("Attempts", [this.attempts.element], () => {});
+    this.more = this.fold("Attempts", [make("table", {}, [make("thead", {}, [head]), this.attempts])]);
+    const configuration = this.fold("Configuration", [this.config]);
+    configuration.addEventListener("toggle", () => configuration.open && this.readConfig());
     this.element = make("article", { className: "page job", "aria-label": `Job ${job.name}` }, [
       make("div", { className: "top" }, [
         make("h2", { title: job.run }, [make("bdi", { text: job.name })]), this.state, this.holding, this.cancelling,
         makeButton("Close", () => app.showPage(null), { title: "Back (Esc)" })]),
       this.failure, ...this.texts, this.engines,
-      make("div", { className: "split" }, [this.frames, this.curves.element]), events, this.rows.element,
-      this.log.element, this.fold("Configuration", [this.config], (on) => on && this.readConfig()), this.more]);
+      make("div", { className: "split" }, [this.frames, this.curves.element]), this.log.element,
+      configuration, this.more]);
     this.update();
   }
 
-  /** @param {string} name @param {Node[]} content @param {(on: boolean) => void} onToggle */
-  fold(name, content, onToggle) {
-    const fold = make("details", {}, [make("summary", { text: name }), ...content]);
-    fold.addEventListener("toggle", () => onToggle(fold.open));
-    return fold;
+  /** @param {string} name @param {Node[]} content */
+  fold(name, content) {
+    return make("details", {}, [make("summary", { text: name }), ...content]);
   }
 
   /** @param {string} name of an engine or environment of the job */
   showFrames(name) {
     this.app.showFrames(name);
     this.frames.append(this.app.tiles.get(name)?.element ?? "");
-  }
-
-  /** @param {boolean} on */
-  follow(on) {
-    this.following = on;
-    this.app.connection.send({ do: "follow", run: on ? this.job.run : "" });
-  }
-
-  /** After a reconnect. */
-  watch() {
-    if (this.following) this.follow(true);
   }
 
   async readConfig() {
@@ -80,7 +60,7 @@ export class JobPage {
   /** Shows the newest report of the daemon. */
   update() {
     const job = this.job = this.app.jobs.get(this.job.run) ?? this.job;
-    this.rows.run = this.log.run = job;
+    this.log.run = job;
     const [word, kind] = stateOf(job);
     setText(this.state, word);
     this.state.className = `badge ${kind}`;
@@ -102,20 +82,9 @@ export class JobPage {
     setText(this.holding, job.state === "PAUSE" ? "Resume" : "Pause");
     this.cancelling.disabled = !this.app.control;
     this.more.hidden = job.attempts.length < 2;
-    this.attempts.element.hidden = false;
     const time = (/** @type {number} */ secs) => secs ? new Date(secs * 1000).toLocaleTimeString() : "";
-    this.attempts.body.replaceChildren(...job.attempts.map(([number, started, ended, reason]) => make("tr", {}, [
+    this.attempts.replaceChildren(...job.attempts.map(([number, started, ended, reason]) => make("tr", {}, [
       String(number), time(started), time(ended), reason].map((text) => make("td", { text })))));
-  }
-
-  /** @param {import("./types").RunEvents} events */
-  showEvents(events) {
-    if (events.run !== this.job.run) return;
-    setText(this.received, events.text);
-    this.steps.element.hidden = events.steps.length === 0;
-    this.steps.body.replaceChildren(...events.steps.reverse().map(([number, episode, step, reward, ended]) => make("tr", {}, [
-      shown(number, 0), `${episode}`, `${step}`, `${shown(reward)}${ended ? ", end" : ""}`].map(
-      (text) => make("td", { text })))));
   }
 
   redraw() {
@@ -123,7 +92,6 @@ export class JobPage {
   }
 
   close() {
-    if (this.following) this.follow(false);
     this.curves.close();
     this.element.remove();
   }

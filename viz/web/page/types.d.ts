@@ -166,23 +166,11 @@ export interface DaemonReport {
   head: { problem: string; target: string };
 }
 
-/** Events of the followed run. A step: number, episode, step, reward, whether it ended the episode. */
-export interface RunEvents {
-  run: string;
-  text: string;
-  steps: [number, number, number, number, boolean][];
-}
-
 export interface LogPart {
   begin: number;
   end: number;
   size: number;
   text: string;
-}
-
-/** Rows of a table: number, episode, step or steps, reward or return, whether the episode ended, seconds since 1970. */
-export interface TableRows {
-  rows: [number, number, number, number, boolean, number][];
 }
 
 export type Message =
@@ -192,7 +180,6 @@ export type Message =
   | ({ is: "scene" } & SceneState)
   | { is: "panel"; region: string; report: EngineReport }
   | ({ is: "daemon" } & DaemonReport)
-  | ({ is: "events" } & RunEvents)
   | { is: "refused"; view: number; error: string };
 
 /** What an action or a question has beside `do` and `id`. */

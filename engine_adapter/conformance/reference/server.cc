@@ -1,8 +1,8 @@
 // The smallest engine server: serves the reference engine to one client.
 #include <memory>
 
-#include "engine_adapter/reference/counter_engine.h"
-#include "engine_adapter/reference/counter_flags.h"
+#include "engine_adapter/conformance/reference/counter_engine.h"
+#include "engine_adapter/conformance/reference/counter_flags.h"
 #include "engine_adapter/server_main.h"
 
 constexpr char kUsage[] =

@@ -14,19 +14,18 @@
 //
 //   CounterEngine engine({.num_envs = 4, .obs_size = 8, .act_size = 2});
 
-#ifndef TANDEM_ENGINE_ADAPTER_REFERENCE_COUNTER_ENGINE_H_
-#define TANDEM_ENGINE_ADAPTER_REFERENCE_COUNTER_ENGINE_H_
+#pragma once
 
 #include <cstdint>
 #include <span>
 
 #include "absl/status/status.h"
+#include "engine_adapter/conformance/reference/counter_camera.h"
+#include "engine_adapter/conformance/reference/counter_ports.h"
+#include "engine_adapter/conformance/reference/counter_state.h"
 #include "engine_adapter/debug_canvas.h"
 #include "engine_adapter/engine.h"
 #include "engine_adapter/engine_ports.h"
-#include "engine_adapter/reference/counter_camera.h"
-#include "engine_adapter/reference/counter_ports.h"
-#include "engine_adapter/reference/counter_state.h"
 #include "engine_adapter/scene/fixed_scene.h"
 
 namespace tandem {
@@ -80,5 +79,3 @@ class CounterEngine final : public Engine {
 };
 
 }  // namespace tandem
-
-#endif  // TANDEM_ENGINE_ADAPTER_REFERENCE_COUNTER_ENGINE_H_

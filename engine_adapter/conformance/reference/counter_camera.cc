@@ -1,15 +1,14 @@
-#include "engine_adapter/reference/counter_camera.h"
+#include "engine_adapter/conformance/reference/counter_camera.h"
 
 #include <array>
 #include <cmath>
 #include <cstdint>
 #include <utility>
 
-#include "absl/status/statusor.h"
 #include "base/error.h"
+#include "engine_adapter/conformance/reference/counter_ports.h"
 #include "engine_adapter/frame_source.h"
 #include "engine_adapter/frames/canvas.h"
-#include "engine_adapter/reference/counter_ports.h"
 
 namespace tandem {
 namespace {

@@ -8,18 +8,17 @@
 //   CounterCamera camera(&state, &marks);
 //   absl::Status status = camera.Draw({.env = 3}, wanted, done);
 
-#ifndef TANDEM_ENGINE_ADAPTER_REFERENCE_COUNTER_CAMERA_H_
-#define TANDEM_ENGINE_ADAPTER_REFERENCE_COUNTER_CAMERA_H_
+#pragma once
 
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "absl/status/status.h"
+#include "engine_adapter/conformance/reference/counter_state.h"
 #include "engine_adapter/debug_canvas.h"
 #include "engine_adapter/engine_ports.h"
 #include "engine_adapter/image_queue.h"
-#include "engine_adapter/reference/counter_state.h"
 #include "schema/messages/hazel_rpc_generated.h"
 
 namespace tandem {
@@ -51,5 +50,3 @@ class CounterCamera final : public CameraPort {
 };
 
 }  // namespace tandem
-
-#endif  // TANDEM_ENGINE_ADAPTER_REFERENCE_COUNTER_CAMERA_H_

@@ -1,4 +1,4 @@
-#include "engine_adapter/reference/counter_flags.h"
+#include "engine_adapter/conformance/reference/counter_flags.h"
 
 #include <cstdint>
 

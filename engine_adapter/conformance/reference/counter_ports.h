@@ -11,8 +11,7 @@
 //   CounterScene scene(&state);
 //   scene.Entity(/*env=*/3, kCounterId)->transform->position->x();
 
-#ifndef TANDEM_ENGINE_ADAPTER_REFERENCE_COUNTER_PORTS_H_
-#define TANDEM_ENGINE_ADAPTER_REFERENCE_COUNTER_PORTS_H_
+#pragma once
 
 #include <cstdint>
 #include <optional>
@@ -23,8 +22,8 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "engine_adapter/conformance/reference/counter_state.h"
 #include "engine_adapter/engine_ports.h"
-#include "engine_adapter/reference/counter_state.h"
 #include "engine_adapter/task_description.h"
 #include "schema/messages/hazel_rpc_generated.h"
 
@@ -116,5 +115,3 @@ class CounterMethods final : public OwnMethodPort {
 };
 
 }  // namespace tandem
-
-#endif  // TANDEM_ENGINE_ADAPTER_REFERENCE_COUNTER_PORTS_H_

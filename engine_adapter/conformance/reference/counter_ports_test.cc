@@ -16,7 +16,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/string_view.h"
 #include "base/error.h"
-#include "engine_adapter/reference/counter_engine.h"
+#include "engine_adapter/conformance/reference/counter_engine.h"
 #include "engine_adapter/rpc_config.h"
 #include "engine_adapter/services/rpc_host.h"
 #include "engine_adapter/testing/stepped_engine.h"

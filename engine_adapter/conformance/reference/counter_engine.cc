@@ -1,4 +1,4 @@
-#include "engine_adapter/reference/counter_engine.h"
+#include "engine_adapter/conformance/reference/counter_engine.h"
 
 #include <algorithm>
 #include <array>

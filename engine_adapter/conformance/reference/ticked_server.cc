@@ -11,11 +11,11 @@
 #include "absl/status/statusor.h"
 #include "base/clock.h"
 #include "base/error.h"
+#include "engine_adapter/conformance/reference/counter_engine.h"
+#include "engine_adapter/conformance/reference/counter_flags.h"
 #include "engine_adapter/engine.h"
 #include "engine_adapter/engine_host.h"
 #include "engine_adapter/engine_ports.h"
-#include "engine_adapter/reference/counter_engine.h"
-#include "engine_adapter/reference/counter_flags.h"
 #include "engine_adapter/server_main.h"
 
 ABSL_FLAG(double, tick_hz, 60, "ticks per second; 0: as many as possible");

@@ -1,4 +1,4 @@
-#include "engine_adapter/reference/counter_ports.h"
+#include "engine_adapter/conformance/reference/counter_ports.h"
 
 #include <array>
 #include <cmath>
