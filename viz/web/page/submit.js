@@ -60,8 +60,8 @@ export function configsOf(form) {
     const names = Object.keys(parameters);
     const unused = names.find((name) => !form.command.includes(`{${name}}`));
     if (unused) throw new Error(`Command: expected {${unused}}, found it nowhere; each parameter has to reach the program`);
-    const [program, ...args] = words.map((word) => names.reduce(
-      (text, name) => text.replaceAll(`{${name}}`, () => String(parameters[name])), word));
+    const [program, ...args] = words.map((word) => word.replace(
+      /\{([A-Za-z_][\w.-]*)\}/g, (whole, name) => name in parameters ? String(parameters[name]) : whole));
     const label = names.map((name) => `${name}=${parameters[name]}`).join(" ");
     const title = form.name ? `${form.name} ${label}` : [program.replace(/.*\//, ""), ...args].join(" ");
     return {

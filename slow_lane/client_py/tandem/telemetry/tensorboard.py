@@ -36,7 +36,8 @@ def _wrap(kind: Any, events: EventWriter) -> None:
         self: Any, tag: str, scalar_value: Any, global_step: int | None = None, *args: Any, **kw: Any
     ) -> Any:
         result = add(self, tag, scalar_value, global_step, *args, **kw)
-        events.scalars(global_step or 0, {tag: float(scalar_value)})
+        # TensorBoard takes any number as a step, such as a part of an epoch.
+        events.scalars(max(int(global_step or 0), 0), {tag: float(scalar_value)})
         return result
 
     kind.add_scalar = add_scalar
