@@ -50,7 +50,7 @@ struct FrameOptions {
   uint32_t width = 0;  // of one environment's image, pixels
   uint32_t height = 0;
   std::vector<uint32_t> envs = {};
-  double hz = 60;      // maximum while watched; 0: only on request
+  double hz = 60;  // maximum while watched; 0: only on request
   // Frames keep the rate on scarce cores, whatever the steps lose.
   bool complete = false;
   uint32_t slots = 8;  // in the frame ring

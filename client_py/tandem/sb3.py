@@ -39,8 +39,8 @@ class SharedMemoryVecEnv(VecEnv):
     """A Stable-Baselines3 VecEnv; `SharedMemoryVectorEnv.as_sb3` makes one.
 
     infos[i] has the task's own infos and, at an episode's end, "terminal_observation", "TimeLimit.truncated" and, in
-    `reset_infos`, the next episode's infos. A column of infos named "action_mask", bool or integer [num_envs, actions], is
-    what `env_method("action_masks")` returns: sb3-contrib's MaskablePPO reads it, without a call for each step.
+    `reset_infos`, the next episode's infos. A column of infos named "action_mask", bool or integer [num_envs, actions],
+    is what `env_method("action_masks")` returns: sb3-contrib's MaskablePPO reads it, without a call for each step.
     """
 
     def __init__(self, envs: Any) -> None:

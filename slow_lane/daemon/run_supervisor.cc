@@ -1,5 +1,7 @@
 #include "slow_lane/daemon/run_supervisor.h"
 
+// Length: one class, with a short method for each call about a run.
+
 #include <algorithm>
 #include <future>
 #include <utility>
@@ -408,12 +410,11 @@ void RunSupervisor::Handle(const std::string& run_id, v1::FromProxy message) {
       case v1::FromProxy::kWorkerStarted:
         return WorkerStarted(run, message.worker_started());
       case v1::FromProxy::kBeat:
+      case v1::FromProxy::kFinishing:
+        run->is_awaited &= !message.finishing();
         return NoteHeartbeat(run);
       case v1::FromProxy::kWorkerEnded:
         return ends_.WorkerEnded(run, message.worker_ended());
-      case v1::FromProxy::kFinishing:
-        run->is_awaited = false;
-        return NoteHeartbeat(run);
       case v1::FromProxy::kOutputProblem:
         run->output_problem = message.output_problem();
         return;

@@ -1,5 +1,7 @@
 #include "slow_lane/proxy/run_proxy.h"
 
+// Length: one class, whose methods share the state of one link and one worker.
+
 #include <fcntl.h>
 #include <google/protobuf/arena.h>
 #include <grpcpp/security/credentials.h>

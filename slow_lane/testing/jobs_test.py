@@ -220,7 +220,11 @@ def test_a_run_killed_three_times_beside_a_daemon_killed_twice_is_one_run(lane: 
 
 def test_a_reason_has_the_errors_of_its_attempt_alone(lane: Lane) -> None:
     """The second attempt ends without a word; nor does what the first one printed decide how it ended."""
-    source = "put(b'{\"event\": \"run_completed\"}\\n')\nif attempt() == 1: raise ValueError('only at first')\nwait_for('end')"
+    source = """
+put(b'{"event": "run_completed"}\\n')
+if attempt() == 1: raise ValueError('only at first')
+wait_for('end')
+"""
     run_id = _job(lane, source, restart={"max": 1})
     wait_until(lambda: len(lane.describe(run_id).attempts) == 2, "the second attempt")
     wait_until(lambda: (lane.data_dir / "runs" / run_id / "worker").exists(), "its worker")

@@ -81,7 +81,11 @@ def test_a_sweep_of_six_two_at_a_time_beside_busy_processes(tmp_path: Path, capf
             for name, value in zip(scalars.names, scalars.values, strict=True)
         ]
         assert {name for _, name, _ in printed} > {"train/loss", "time/fps"}
-        read = [(event.step, name, np.float32(event.value)) for name in board.Tags()["scalars"] for event in board.Scalars(name)]
+        read = [
+            (event.step, name, np.float32(event.value))
+            for name in board.Tags()["scalars"]
+            for event in board.Scalars(name)
+        ]
         assert sorted(each for each in read if not each[1].startswith("episode/")) == sorted(printed)
 
         begin = time.monotonic()

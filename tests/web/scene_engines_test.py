@@ -24,7 +24,9 @@ _STEPS = 30
 _Matrices = npt.NDArray[np.float64]
 
 
-def _await(page: Page, name: str, step: Callable[[], object], expected: Callable[[int], _Matrices], extent: float) -> None:
+def _await(
+    page: Page, name: str, step: Callable[[], object], expected: Callable[[int], _Matrices], extent: float
+) -> None:
     """Steps until the page shows the nodes of each environment where the engine has them, to 1e-5 of the extent.
 
     `expected` returns the matrices of an environment's nodes, float64[nodes, 16].

@@ -22,8 +22,8 @@ _PLACES |= {"docs/README.md": "index.md", "docs/decisions": "decisions/index.md"
 # The navigation: the caption of a part, and its pages.
 _PARTS = {
     "Start": "install gymnasium environments engines godot jobs page",
-    "How-to": "moving examples frameworks tasks scene randomization gpu frames viewer commands grpc ray slow_lane/telemetry "
-    "slow_lane/telemetry_queries troubleshooting",
+    "How-to": "moving examples frameworks tasks scene randomization gpu frames viewer commands grpc ray "
+    "slow_lane/telemetry slow_lane/telemetry_queries troubleshooting",
     "Reference": "reference/python reference/tandem_h reference/cpp reference/csharp reference/rpcs reference/errors "
     "reference/command_lines reference/variables reference/events reference/database inspector slow_lane/slow_lane",
     "Concepts": "architecture waiting slow_lane/slow_lane_design glossary",

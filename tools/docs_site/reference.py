@@ -174,7 +174,12 @@ def _c_like(title: str, paths: Iterable[str]) -> str:
         top = re.match(r"\s*(?:/\*(.*?)\*/|((?://.*\n)+))", text, re.S)
         if top is None:
             raise Undescribed(f"{path}: expected a comment at its top")
-        body = re.sub(r"^#(?:ifndef|define|endif|pragma|include).*_H_?.*\n|^#include.*\n|^#pragma once\n", "", text[top.end() :], flags=re.M)
+        body = re.sub(
+            r"^#(?:ifndef|define|endif|pragma|include).*_H_?.*\n|^#include.*\n|^#pragma once\n",
+            "",
+            text[top.end() :],
+            flags=re.M,
+        )
         about = top[1] if top[1] is not None else re.sub(r"^// ?", "", top[2], flags=re.M)
         kind = "c" if path.endswith("tandem.h") else "csharp" if path.endswith(".cs") else "cpp"
         result.append(f"\n## {path}\n\n```text\n{about.strip()}\n```\n\n```{kind}\n{body.strip()}\n```\n")
@@ -223,7 +228,9 @@ def _docstring(found: Any) -> str:
             case "admonition":
                 parts.append(_paragraph(section.value.contents))
             case kind:
-                named = ((getattr(each, "name", "") or str(each.annotation), each.description) for each in section.value)
+                named = (
+                    (getattr(each, "name", "") or str(each.annotation), each.description) for each in section.value
+                )
                 rows = "\n".join(f"- `{name}`: {' '.join(text.split())}" for name, text in named)
                 parts.append(f"{kind.capitalize()}:\n\n{rows}")
     return "\n\n".join(parts) + "\n"
@@ -260,7 +267,11 @@ def _function(found: Any) -> str:
 
 def cpp() -> str:
     """Returns the public headers (docs/decisions/0079)."""
-    public = sorted(path.relative_to(_ROOT).as_posix() for folder in ("engine_adapter", "transport") for path in (_ROOT / folder).glob("*.h"))
+    public = sorted(
+        path.relative_to(_ROOT).as_posix()
+        for folder in ("engine_adapter", "transport")
+        for path in (_ROOT / folder).glob("*.h")
+    )
     return _c_like("C++", public)
 
 
