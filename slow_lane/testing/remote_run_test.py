@@ -118,7 +118,7 @@ def test_only_parts_of_known_files_are_written(remote: Remote) -> None:
             ({"name": "film.mp4", "run_id": "another"}, "NOT_FOUND"),
         ):
             with pytest.raises(grpc.RpcError) as refused:
-                send(**fields)  # type: ignore[arg-type]
+                send(**fields)
             assert refused.value.code().name == code, fields
     assert (here / "film.mp4").read_bytes() == b"partpart" and (here / "launch.json").read_bytes() == plan
 

@@ -1,6 +1,7 @@
 """Trainings of Stable-Baselines3 as jobs of the daemon, on a busy machine."""
 
 import itertools
+import math
 import shutil
 import subprocess
 import sys
@@ -70,8 +71,7 @@ def test_a_sweep_of_six_two_at_a_time_beside_busy_processes(tmp_path: Path, capf
         assert _most_at_once(client) <= 2
 
         best = subprocess.run([*tandemctl, "best"], check=True, capture_output=True, text=True).stdout
-        means = {each.run.run_id: each.mean_return for each in client.describe().runs}
-        run_id = max(means, key=lambda each: means[each])
+        run_id = max(client.describe().runs, key=lambda each: each.mean_return or -math.inf).run.run_id
         assert best.strip() == run_id
         subprocess.run([*tandemctl, "export", run_id, "--format=tensorboard", f"--out={tmp_path}/board"], check=True)
         board = EventAccumulator(f"{tmp_path}/board", size_guidance={"scalars": 0}).Reload()
@@ -103,8 +103,9 @@ def _ended(client: TrainerClient) -> list[Run]:
 def _most_at_once(client: TrainerClient) -> int:
     """Returns the greatest number of attempts that lasted at the same time."""
     attempts = [attempt for run in client.describe().runs for attempt in run.attempts]
-    starts = [attempt.started for attempt in attempts]
-    return max(sum(each.started <= start < each.ended for each in attempts) for start in starts)
+    spans = [(each.started, each.ended) for each in attempts if each.started and each.ended]
+    assert len(spans) == _JOBS
+    return max(sum(begin <= start < end for begin, end in spans) for start, _ in spans)
 
 
 def _in_workers(envs: Any) -> list[list[str]]:

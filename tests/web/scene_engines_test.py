@@ -32,7 +32,13 @@ def _await(
     `expected` returns the matrices of an environment's nodes, float64[nodes, 16].
     """
     open_run_in_3d(page, name)
-    wait_for(lambda: (step(), time.sleep(0.01), page.all("canvas.scene"))[2], "a scene")
+
+    def has_scene() -> bool:
+        step()
+        time.sleep(0.01)
+        return bool(page.all("canvas.scene"))
+
+    wait_for(has_scene, "a scene")
 
     def is_shown() -> bool:
         step()
