@@ -44,9 +44,13 @@ def test_class_is_as_declared(node: ast.ClassDef) -> None:
     """The declared methods and properties are the class's, and each has the declared kind."""
     native = getattr(_native, node.name)
     assert {name for name in _declared(node.body) if not name.startswith("__")} == _present(native)
-    for method in node.body:
-        if isinstance(method, ast.Assign):
+    for member in node.body:
+        if isinstance(member, ast.Assign):
             continue
-        assert isinstance(method, ast.FunctionDef)
-        is_property = any(isinstance(mark, ast.Name) and mark.id == "property" for mark in method.decorator_list)
-        assert isinstance(inspect.getattr_static(native, method.name), property) == is_property
+        if isinstance(member, ast.AnnAssign):  # a property: a name that cannot be assigned
+            assert isinstance(member.target, ast.Name) and ast.unparse(member.annotation).startswith("Final[")
+            name, is_property = member.target.id, True
+        else:
+            assert isinstance(member, ast.FunctionDef)
+            name, is_property = member.name, any(ast.unparse(mark) == "property" for mark in member.decorator_list)
+        assert isinstance(inspect.getattr_static(native, name), property) == is_property
