@@ -125,7 +125,9 @@ void RunEnds::End(LiveRun* run, RunState state,
   starter_->Dispatch();
 }
 
-void RunEnds::EndOrRestart(LiveRun* run, RunOutcome outcome) {
+void RunEnds::EndOrRestart(LiveRun* run, uint32_t attempt, RunOutcome outcome) {
+  // A second report of the same end.
+  if (IsFinal(run->row.status) || run->row.attempt != attempt) return;
   // Without its last output, a next attempt would continue from a wrong place.
   if ((run->end_reason.has_value() && run->end_cause.empty()) ||
       !run->output_problem.empty() ||
@@ -135,12 +137,9 @@ void RunEnds::EndOrRestart(LiveRun* run, RunOutcome outcome) {
   }
   // What ends its processes would end those of the next attempt, too.
   if (run->busy) {
-    return runs_->WhenFree(
-        run, [this, run, attempt = run->row.attempt, outcome]() mutable {
-          // A second report of the same end.
-          if (IsFinal(run->row.status) || run->row.attempt != attempt) return;
-          EndOrRestart(run, std::move(outcome));
-        });
+    return runs_->WhenFree(run, [this, run, attempt, outcome]() mutable {
+      EndOrRestart(run, attempt, std::move(outcome));
+    });
   }
   starter_->Release(run);
   NoteAttemptsEnd(run, outcome.reason);
@@ -188,7 +187,7 @@ void RunEnds::WorkerEnded(LiveRun* run, const v1::WorkerEnded& ended) {
   if (ended.has_unknown() && !run->end_reason.has_value()) {
     return EndByItsEvents(run->row.run_id, std::move(outcome));
   }
-  EndOrRestart(run, std::move(outcome));
+  EndOrRestart(run, run->row.attempt, std::move(outcome));
 }
 
 void RunEnds::EndByItsEvents(const std::string& run_id, RunOutcome otherwise) {
@@ -212,11 +211,8 @@ void RunEnds::EndByItsEvents(const std::string& run_id, RunOutcome otherwise) {
     loop_->Post(
         [this, run_id, attempt, otherwise = std::move(otherwise)]() mutable {
           LiveRun* const run = runs_->Find(run_id);
-          if (run == nullptr || IsFinal(run->row.status) ||
-              run->row.attempt != attempt) {
-            return;
-          }
-          EndOrRestart(run, std::move(otherwise));
+          if (run == nullptr) return;
+          EndOrRestart(run, attempt, std::move(otherwise));
         });
   });
 }

@@ -33,6 +33,7 @@
 #ifndef TANDEM_SLOW_LANE_DAEMON_RUN_ENDS_H_
 #define TANDEM_SLOW_LANE_DAEMON_RUN_ENDS_H_
 
+#include <cstdint>
 #include <optional>
 #include <string>
 
@@ -68,7 +69,8 @@ class RunEnds {
   void End(LiveRun* run, RunState state, std::optional<std::string> reason);
   // Ends the run after an end of its worker, or begins its next attempt: the
   // run is INIT and in the queue again, once that is durable.
-  void EndOrRestart(LiveRun* run, RunOutcome outcome);
+  // No effect if it is not the run's current attempt any more.
+  void EndOrRestart(LiveRun* run, uint32_t attempt, RunOutcome outcome);
   // Handles the proxy's report. If the exit status is unknown, the run's own
   // "run_completed" event decides.
   void WorkerEnded(LiveRun* run, const v1::WorkerEnded& ended);
