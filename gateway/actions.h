@@ -2,8 +2,6 @@
 //
 // Data flow: StepRequest.actions, then the groups of SetActionGroup, then the
 // request's own groups -> one row of actions.
-//
-//   absl::Status status = ComposeActions(request, preloaded, row);
 
 #ifndef TANDEM_GATEWAY_ACTIONS_H_
 #define TANDEM_GATEWAY_ACTIONS_H_

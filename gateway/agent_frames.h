@@ -3,8 +3,6 @@
 // Data flow: the client slot's last exchange -> Next, at most target_fps times
 // a second -> RelayStream.
 // Ownership: refers to the slot, which outlives it. One thread at a time.
-//
-//   auto items = std::make_unique<AgentFrames>(&gateway->slot, request);
 
 #ifndef TANDEM_GATEWAY_AGENT_FRAMES_H_
 #define TANDEM_GATEWAY_AGENT_FRAMES_H_

@@ -1,9 +1,6 @@
 // The answers to calls that need no exchange.
 //
 // Data flow: request -> Relay, or a function of its own -> response.
-//
-//   absl::Status status = Relay(call, rpc::MethodId::GetSceneInfo, request,
-//                               &response);
 
 #ifndef TANDEM_GATEWAY_ANSWERS_H_
 #define TANDEM_GATEWAY_ANSWERS_H_

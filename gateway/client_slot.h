@@ -7,10 +7,6 @@
 // Ownership: one for a gateway. TryStep may be called by gRPC's threads: it
 // blocks for at most kInlineSecs. All other calls block as long as their
 // deadlines allow; one thread makes them, the queue for steps.
-//
-//   auto call = std::make_shared<StepCall>(&request, &response, terms,
-//                                         cancelled, finish);
-//   if (slot.TryStep(call) != ClientSlot::Tried::kDone) slot.Step(call);
 
 #ifndef TANDEM_GATEWAY_CLIENT_SLOT_H_
 #define TANDEM_GATEWAY_CLIENT_SLOT_H_

@@ -6,10 +6,6 @@
 // slot is released.
 // Ownership: one for a gateway. Thread-safe; no call blocks. A connection's
 // name is that of gRPC's ServerContext::peer().
-//
-//   connections.Begin(peer);
-//   absl::StatusOr<RewardTerms> terms = connections.BeginStep(peer);
-//   if (connections.End(peer)) slot.Release();
 
 #ifndef TANDEM_GATEWAY_CONNECTIONS_H_
 #define TANDEM_GATEWAY_CONNECTIONS_H_

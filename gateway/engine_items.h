@@ -2,10 +2,6 @@
 //
 // Data flow: a program's request -> CallOf -> the engine's stream -> TakeAnswer
 // -> items.
-//
-//   auto items = std::make_unique<EngineItems>(
-//       &link, rpc::MethodId::StreamTelemetry, request,
-//       pb::TelemetryFrame::default_instance());
 
 #ifndef TANDEM_GATEWAY_ENGINE_ITEMS_H_
 #define TANDEM_GATEWAY_ENGINE_ITEMS_H_

@@ -2,10 +2,6 @@
 //
 // Data flow: a request -> the attendant's rings -> the engine -> its answer.
 // Ownership: one for a gateway. Any thread may call it.
-//
-//   EngineLink link("demo");
-//   absl::StatusOr<RpcMessage> answer =
-//       link.Call(CallOf(method, request), Deadline::After(5));
 
 #ifndef TANDEM_GATEWAY_ENGINE_LINK_H_
 #define TANDEM_GATEWAY_ENGINE_LINK_H_

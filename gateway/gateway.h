@@ -3,10 +3,6 @@
 // Data flow: a call -> a queue's thread -> EngineLink or ClientSlot -> its
 // answer.
 // Ownership: main. The server must have ended before its destruction.
-//
-//   Gateway gateway({.region = "demo"});
-//   std::vector<std::unique_ptr<grpc::Service>> services =
-//       MakeServices(&gateway);
 
 #ifndef TANDEM_GATEWAY_GATEWAY_H_
 #define TANDEM_GATEWAY_GATEWAY_H_

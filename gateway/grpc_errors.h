@@ -2,8 +2,6 @@
 //
 // Data flow: a Status of the transport or of the engine -> grpc::Status ->
 // the program.
-//
-//   reactor->Finish(ToGrpc(status));
 
 #ifndef TANDEM_GATEWAY_GRPC_ERRORS_H_
 #define TANDEM_GATEWAY_GRPC_ERRORS_H_

@@ -3,10 +3,6 @@
 // Data flow: a request of the program -> ImageRequest -> the engine -> its
 // message, with the image in it or in a slot of the region -> TakeImage -> RGBA
 // or depth.
-//
-//   PackedCall call = ImageRequest<rpc::GetCameraFrameRequest>(
-//       rpc::MethodId::GetCameraFrame, request, /*env=*/0);
-//   absl::Status status = TakeImage(&answer, *named->frame(), &frame);
 
 #ifndef TANDEM_GATEWAY_IMAGES_H_
 #define TANDEM_GATEWAY_IMAGES_H_

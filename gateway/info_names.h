@@ -2,8 +2,6 @@
 //
 // Data flow: the description's JSON (docs/protocol.md, "Infos and the
 // description") -> a name for each column; whether there is a reward.
-//
-//   const StepNames names = StepNamesOf(plan, mapping);
 
 #ifndef TANDEM_GATEWAY_INFO_NAMES_H_
 #define TANDEM_GATEWAY_INFO_NAMES_H_

@@ -1,7 +1,4 @@
 // Messages as gRPC's bytes, for services of any type of message.
-//
-//   grpc::ByteBuffer bytes = BytesOf(response);
-//   grpc::Status status = Parse(bytes, &request);
 
 #ifndef TANDEM_GATEWAY_MESSAGE_BYTES_H_
 #define TANDEM_GATEWAY_MESSAGE_BYTES_H_

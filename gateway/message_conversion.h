@@ -6,10 +6,6 @@
 // Both have the same names, by design. Three differences are known here: an
 // EntityId is a number, Vec3 and Quat are structs, a `oneof` of id and name is
 // two fields. Fields that only one side has are left out.
-//
-//   flatbuffers::FlatBufferBuilder builder;
-//   auto payload = Pack(request, *TypeOf(payloads.request), &builder);
-//   Unpack(*table, *TypeOf(payloads.answer), &response);
 
 #ifndef TANDEM_GATEWAY_MESSAGE_CONVERSION_H_
 #define TANDEM_GATEWAY_MESSAGE_CONVERSION_H_

@@ -2,10 +2,6 @@
 //
 // Data flow: a program's request -> CallOf -> the engine -> TakeAnswer -> the
 // program's response, or an item of its stream.
-//
-//   absl::StatusOr<RpcMessage> answer =
-//       link.Call(CallOf(method, request), deadline);
-//   absl::Status status = TakeAnswer(method, &*answer, &response);
 
 #ifndef TANDEM_GATEWAY_RELAY_CALLS_H_
 #define TANDEM_GATEWAY_RELAY_CALLS_H_

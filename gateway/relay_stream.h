@@ -5,8 +5,6 @@
 // items; nothing waits for it. The number of lost items is in the stream's
 // trailing metadata, "tandem-lost-items". Ownership: deletes itself after gRPC
 // and its thread have finished with it.
-//
-//   return RelayStream::Start(&gateway->streams, context, std::move(items));
 
 #ifndef TANDEM_GATEWAY_RELAY_STREAM_H_
 #define TANDEM_GATEWAY_RELAY_STREAM_H_

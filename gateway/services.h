@@ -4,10 +4,6 @@
 // Data flow: gRPC's callback -> the RPC's queue -> ClientSlot or
 // Answer -> Finish.
 // Ownership: the caller owns the services. They must outlive the gRPC server.
-//
-//   for (const auto& service : MakeServices(&gateway)) {
-//     builder.RegisterService(service.get());
-//   }
 
 #ifndef TANDEM_GATEWAY_SERVICES_H_
 #define TANDEM_GATEWAY_SERVICES_H_

@@ -4,11 +4,6 @@
 // -> Fill -> StepResponse -> finish, which ends the RPC.
 // Ownership: shared by gRPC's reactor and ClientSlot; one of their threads at a
 // time uses it, under the slot's lock.
-//
-//   auto call = std::make_shared<StepCall>(&request, &response, terms,
-//                                         cancelled, finish);
-//   absl::Status status = call->Prepare(side.arrays(), names, groups);
-//   call->Fill(side.arrays(), frame_seq, names);
 
 #ifndef TANDEM_GATEWAY_STEP_CALL_H_
 #define TANDEM_GATEWAY_STEP_CALL_H_

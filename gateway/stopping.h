@@ -2,8 +2,6 @@
 //
 // Data flow: main's signal -> BeginStopping -> waits in all threads end with
 // kInterrupted, by IsStopping as their InterruptHook.
-//
-//   BeginStopping();
 
 #ifndef TANDEM_GATEWAY_STOPPING_H_
 #define TANDEM_GATEWAY_STOPPING_H_

@@ -3,9 +3,6 @@
 // Data flow: an engine's stream, or the gateway's own steps -> Next ->
 // RelayStream.
 // Ownership: the stream owns it. One thread calls it.
-//
-//   absl::StatusOr<std::unique_ptr<google::protobuf::Message>> item =
-//       items->Next(Deadline::After(0.1));
 
 #ifndef TANDEM_GATEWAY_STREAM_ITEMS_H_
 #define TANDEM_GATEWAY_STREAM_ITEMS_H_

@@ -4,9 +4,6 @@
 // Data flow: the agent's schema and the names of a step -> TaskTerms; a
 // program's contract -> Validate -> errors with the nearest names, or a session
 // whose reward terms select the signals of each Step.
-//
-//   const TaskTerms terms = TermsOf(schema, names);
-//   pb::ContractValidationResult result = Validate(contract, terms);
 
 #ifndef TANDEM_GATEWAY_TASK_CONTRACT_H_
 #define TANDEM_GATEWAY_TASK_CONTRACT_H_

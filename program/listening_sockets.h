@@ -3,10 +3,6 @@
 // Data flow: HOST:PORT -> its addresses of this machine -> TCP sockets; paths
 // -> Unix sockets.
 // Ownership: a ListeningSocket owns its descriptor and its file.
-//
-//   const absl::StatusOr<std::vector<TcpAddress>> at = LoopbackOf(listen);
-//   absl::StatusOr<TcpSockets> tcp = ListenOnTcp(*at, listen);
-//   absl::StatusOr<ListeningSocket> unix = ListenOnUnix("daemon.sock");
 
 #ifndef TANDEM_PROGRAM_LISTENING_SOCKETS_H_
 #define TANDEM_PROGRAM_LISTENING_SOCKETS_H_

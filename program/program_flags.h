@@ -5,11 +5,6 @@
 // Data flow: words -> absl flags; the source that defines a flag reads it by
 // absl::GetFlag.
 // Ownership: refers to absl's flags, which are static.
-//
-//   ABSL_FLAG(std::string, task, "", "name of the task");
-//   const ProgramFlags flags("engine_adapter/");
-//   if (ProgramFlags::WantHelp(words)) std::cout << flags.Help(usage);
-//   absl::Status status = flags.SetFromWords(words);
 
 #ifndef TANDEM_PROGRAM_PROGRAM_FLAGS_H_
 #define TANDEM_PROGRAM_PROGRAM_FLAGS_H_

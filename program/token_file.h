@@ -3,10 +3,6 @@
 //
 // Data flow: --token_file or TANDEM_TOKEN_FILE -> the file's content -> the
 // metadata `authorization: Bearer TOKEN` of each call.
-//
-//   const absl::StatusOr<std::string> token = ReadToken(path);
-//   if (!token.ok()) return token.status();
-//   context.AddMetadata(kTokenKey, BearerOf(*token));
 
 #ifndef TANDEM_PROGRAM_TOKEN_FILE_H_
 #define TANDEM_PROGRAM_TOKEN_FILE_H_

@@ -5,10 +5,6 @@
 // CudaArray -> __dlpack__ -> a tensor of the consumer, without a copy.
 // Ownership: Python owns it. It and each tensor keep the memory's owner. All
 // calls need the GIL; the end of a tensor does not.
-//
-//   CudaArray array({.pointer = p, .type = FieldType::kFloat32,
-//                    .shape = {64, 17}, .device = 0}, keeper, prepare);
-//   py::capsule capsule = array.Dlpack(stream);
 
 #ifndef TANDEM_CLIENT_PY_BINDINGS_CUDA_ARRAY_H_
 #define TANDEM_CLIENT_PY_BINDINGS_CUDA_ARRAY_H_

@@ -5,9 +5,6 @@
 // Ownership: tandem.torch.device holds one. The client waits for copies before
 // each send. All calls need the GIL; calls that wait release it. Calls are
 // calls of the client: in one thread at a time.
-//
-//   DeviceCopies copies(&client, 0, views, /*overlaps=*/false);
-//   py::list arrays = copies.Begin();  // in the order of `views`
 
 #ifndef TANDEM_CLIENT_PY_BINDINGS_DEVICE_COPIES_H_
 #define TANDEM_CLIENT_PY_BINDINGS_DEVICE_COPIES_H_

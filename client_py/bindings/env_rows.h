@@ -6,9 +6,6 @@
 // Ownership: the worker process has one, and keeps the arrays' memory mapped.
 // Run needs the GIL, and calls environments with it. It knows no protocol: the
 // caller decides when the rows belong to it, and publishes the results.
-//
-//   EnvRows rows({.envs = envs, .arrays = row_arrays, ...});
-//   py::list failures = rows.Run(ExchangeKind::kStep, mode, py::none());
 
 #ifndef TANDEM_CLIENT_PY_BINDINGS_ENV_ROWS_H_
 #define TANDEM_CLIENT_PY_BINDINGS_ENV_ROWS_H_

@@ -5,9 +5,6 @@
 // field of the schema needs no code here.
 // Ownership: none; all calls need the GIL. Results are copies.
 //
-//   PackedCall call = PackRequest(rpc::MethodId::GetEntity, fields, name);
-//   py::dict answer = PayloadValues(message.envelope());
-//
 //  schema             from Python                   to Python
 //  number, enum       int, float                    int, float
 //  bool               bool, numpy.bool_             bool

@@ -3,9 +3,6 @@
 // Data flow: absl::Status or ErrorCode -> its row of the error table -> the
 // class of tandem.errors that the row names.
 // Ownership: none; all calls need the GIL.
-//
-//   if (!status.ok()) Raise(status, name);
-//   if (code != ErrorCode::kOk) Raise(client.Explain(code), name);
 
 #ifndef TANDEM_CLIENT_PY_BINDINGS_ERRORS_H_
 #define TANDEM_CLIENT_PY_BINDINGS_ERRORS_H_

@@ -2,8 +2,6 @@
 //
 // Data flow: what an environment's `render` returned -> a tile of a frame.
 // Ownership: none; the caller holds the GIL.
-//
-//   FitImage(target, image);  // both NumPy arrays
 
 #ifndef TANDEM_CLIENT_PY_BINDINGS_FITTED_IMAGE_H_
 #define TANDEM_CLIENT_PY_BINDINGS_FITTED_IMAGE_H_

@@ -4,10 +4,6 @@
 // header, words, columns and patterns; values and pickles stay in the area.
 // Ownership: the area outlives the view. The worker may write anything at any
 // time: only values and the bytes of pickles can then change.
-//
-//   InfoAreaView view(area, rows);
-//   absl::Status status = view.Read();  // after each exchange
-//   uint32_t word = view.words(InfoPart::kInfo)[row];
 
 #ifndef TANDEM_CLIENT_PY_BINDINGS_INFO_AREA_VIEW_H_
 #define TANDEM_CLIENT_PY_BINDINGS_INFO_AREA_VIEW_H_

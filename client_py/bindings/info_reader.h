@@ -6,9 +6,6 @@
 // Ownership: tandem.workers.infos.VectorInfos holds one; the areas' arrays
 // outlive it. All calls need the GIL. Only the trainer process makes one: it
 // unpickles what the workers have written, and so trusts them.
-//
-//   InfoReader reader(num_envs, areas, final_obs);
-//   py::object infos = reader.Merged(py::none());
 
 #ifndef TANDEM_CLIENT_PY_BINDINGS_INFO_READER_H_
 #define TANDEM_CLIENT_PY_BINDINGS_INFO_READER_H_

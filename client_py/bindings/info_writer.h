@@ -6,11 +6,6 @@
 // Ownership: EnvRows has one. It is the area's only writer. All calls need the
 // GIL. A dict whose pattern is known is written without an allocation, unless
 // it has pickled values.
-//
-//   InfoWriter writer(area, rows, first_env);
-//   writer.Begin();
-//   writer.BeginRow(0);
-//   writer.Write(InfoPart::kInfo, info);
 
 #ifndef TANDEM_CLIENT_PY_BINDINGS_INFO_WRITER_H_
 #define TANDEM_CLIENT_PY_BINDINGS_INFO_WRITER_H_

@@ -5,9 +5,6 @@
 // Ownership: the Python object tandem.SharedMemoryClient holds one. The views
 // share the mapping and may outlive the client. All calls need the GIL; calls
 // that wait release it.
-//
-//   NativeClient client("demo", 10.0, "adaptive", AutoresetMode::kSameStep);
-//   py::tuple obs_rewards_dones = client.Step(actions);
 
 #ifndef TANDEM_CLIENT_PY_BINDINGS_NATIVE_CLIENT_H_
 #define TANDEM_CLIENT_PY_BINDINGS_NATIVE_CLIENT_H_

@@ -8,9 +8,6 @@
 // All calls need the GIL. A writer's constructor releases it: to reserve
 // gigabytes takes seconds. Other calls keep it: a Close in another thread would
 // unmap the frame during its copy.
-//
-//   NativeFrameWriter writer("run-7", 640, 480, 3, 8, 0);
-//   uint64_t head = writer.Publish(frame, 0, 0, 0, py::none());
 
 #ifndef TANDEM_CLIENT_PY_BINDINGS_NATIVE_FRAMES_H_
 #define TANDEM_CLIENT_PY_BINDINGS_NATIVE_FRAMES_H_

@@ -6,10 +6,6 @@
 // outlives it and its streams. All calls need the GIL; calls that wait release
 // it. Any number of Python threads may call it, also during a step of another
 // thread.
-//
-//   NativeRpc rpc(&client_side, 10.0);
-//   py::dict answer = rpc.Call(49, request, std::nullopt);
-//   std::unique_ptr<NativeStream> stream = rpc.Open(33, request);
 
 #ifndef TANDEM_CLIENT_PY_BINDINGS_NATIVE_RPC_H_
 #define TANDEM_CLIENT_PY_BINDINGS_NATIVE_RPC_H_

@@ -5,9 +5,6 @@
 // the caller.
 // Ownership: tandem.workers.worker holds one. All calls need the GIL; Serve
 // releases it while it waits. The views share the mapping and may outlive it.
-//
-//   NativeWorker worker(region_fd, 2, "adaptive", reset_options);
-//   while (worker.Serve(&rows, 1.0) != "stop") ...
 
 #ifndef TANDEM_CLIENT_PY_BINDINGS_NATIVE_WORKER_H_
 #define TANDEM_CLIENT_PY_BINDINGS_NATIVE_WORKER_H_

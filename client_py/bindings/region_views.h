@@ -3,9 +3,6 @@
 // Data flow: ClientSide's mapping and checked header -> NumPy views.
 // Ownership: each view's base holds a reference to the mapping. The memory is
 // unmapped when the client and all views are destroyed.
-//
-//   RegionViews views = RegionViews::Of(client);
-//   views.obs;  // float32[num_envs, obs_size], writable
 
 #ifndef TANDEM_CLIENT_PY_BINDINGS_REGION_VIEWS_H_
 #define TANDEM_CLIENT_PY_BINDINGS_REGION_VIEWS_H_

@@ -6,9 +6,6 @@
 // the field's type and shape. All others go through the Python object, an
 // Observations or Actions of tandem.spaces.batches.
 // Ownership: EnvRows has three. All calls need the GIL.
-//
-//   RowValues observations(python_observations);
-//   observations.Write(row, obs);
 
 #ifndef TANDEM_CLIENT_PY_BINDINGS_ROW_VALUES_H_
 #define TANDEM_CLIENT_PY_BINDINGS_ROW_VALUES_H_

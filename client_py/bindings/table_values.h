@@ -4,8 +4,6 @@
 // Data flow: verified bytes -> read by flatc's type table -> dict -> checked by
 // the type table -> builder.
 // Ownership: none; needs the GIL. Results and arguments are copied.
-//
-//   py::dict fields = TableValues(table, rpc::EntityInfoTypeTable());
 
 #ifndef TANDEM_CLIENT_PY_BINDINGS_TABLE_VALUES_H_
 #define TANDEM_CLIENT_PY_BINDINGS_TABLE_VALUES_H_

@@ -8,9 +8,6 @@
 // Ownership: the Python object tandem.SharedMemoryVectorEnv holds one and keeps
 // the client alive. The arrays of its options are views of the client's region.
 // All calls need the GIL; calls that wait release it.
-//
-//   VectorStep step(&client, options);
-//   py::object results = step.Step(actions);  // what VectorEnv.step returns
 
 #ifndef TANDEM_CLIENT_PY_BINDINGS_VECTOR_STEP_H_
 #define TANDEM_CLIENT_PY_BINDINGS_VECTOR_STEP_H_

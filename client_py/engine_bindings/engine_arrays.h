@@ -7,11 +7,6 @@
 // Arrays on a GPU are the host's, for each kind of work.
 // Ownership: PythonEngine owns it. Python may keep the arrays: those of the
 // region keep it mapped, and the copies belong to Python.
-//
-//   EngineArrays arrays(*host, adaptor.attr("arrays"));
-//   PyObject* object = arrays.Begin(io);
-//   ... call the engine with `object` ...
-//   arrays.End(io);
 
 #ifndef TANDEM_CLIENT_PY_ENGINE_BINDINGS_ENGINE_ARRAYS_H_
 #define TANDEM_CLIENT_PY_ENGINE_BINDINGS_ENGINE_ARRAYS_H_

@@ -5,12 +5,6 @@
 // caller -> the calls of SupervisorSide.
 // Ownership: tandem.workers.supervisor holds one, and one thread calls it. All
 // calls need the GIL; Next releases it while it waits.
-//
-//   NativeSupervisor supervisor("demo", spec);
-//   ... start the workers, with supervisor.fd() ...
-//   supervisor.ResetWorkers();
-//   while (supervisor.Next(1.0, -1) != "workers ready") ...
-//   supervisor.Open();
 
 #ifndef TANDEM_CLIENT_PY_ENGINE_BINDINGS_NATIVE_SUPERVISOR_H_
 #define TANDEM_CLIENT_PY_ENGINE_BINDINGS_NATIVE_SUPERVISOR_H_

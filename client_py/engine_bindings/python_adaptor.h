@@ -5,10 +5,6 @@
 // -> the engine; an exception -> tandem.serving.failures -> absl::Status.
 // Ownership: PythonEngine owns it; its ports use it. All calls come from the
 // stepping thread.
-//
-//   PythonAdaptor adaptor(object, /*keeps_first=*/true);
-//   absl::Status status = adaptor.Call(
-//       [&] { adaptor.object().attr("clear_client_state")(); });
 
 #ifndef TANDEM_CLIENT_PY_ENGINE_BINDINGS_PYTHON_ADAPTOR_H_
 #define TANDEM_CLIENT_PY_ENGINE_BINDINGS_PYTHON_ADAPTOR_H_

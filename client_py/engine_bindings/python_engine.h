@@ -5,11 +5,6 @@
 // the region's arrays; the RPC services -> PythonPorts -> the object.
 // Ownership: the server or `serve` owns it. The stepping thread calls it,
 // without the GIL.
-//
-//   PythonEngine engine(adaptor, /*keeps_first=*/true);  // with the GIL
-//   auto host = EngineHost::CreateTicked(&engine, options);
-//   engine.SetHost(host->get());
-//   absl::Status status = (*host)->CallEngine(&engine);
 
 #ifndef TANDEM_CLIENT_PY_ENGINE_BINDINGS_PYTHON_ENGINE_H_
 #define TANDEM_CLIENT_PY_ENGINE_BINDINGS_PYTHON_ENGINE_H_

@@ -4,9 +4,6 @@
 // tandem.serving.adaptor.Adaptor -> the engine's optional method.
 // Ownership: PythonEngine owns it. The stepping thread calls it between
 // exchanges.
-//
-//   PythonPorts ports(&adaptor, num_envs);
-//   EnginePorts given = ports.ports();  // those that the engine has
 
 #ifndef TANDEM_CLIENT_PY_ENGINE_BINDINGS_PYTHON_PORTS_H_
 #define TANDEM_CLIENT_PY_ENGINE_BINDINGS_PYTHON_PORTS_H_

@@ -4,8 +4,6 @@
 // request to stop.
 // Ownership: the caller's thread serves, and owns engine and host. Both need
 // the GIL, and release it while no Python code runs.
-//
-//   Serve(adaptor, {.name = "demo"}, stopping);
 
 #ifndef TANDEM_CLIENT_PY_ENGINE_BINDINGS_SERVING_H_
 #define TANDEM_CLIENT_PY_ENGINE_BINDINGS_SERVING_H_

@@ -2,10 +2,6 @@
 //
 // Data flow: shapes -> AGG's rasteriser -> the tile's pixels.
 // Ownership: it borrows the tile; the render thread makes one for each image.
-//
-//   Canvas canvas(tile, {.width = 600, .height = 400});
-//   canvas.Polygon(corners, kBlack);
-//   canvas.Circle({300, 107}, 5, {.red = 129, .green = 132, .blue = 203});
 
 #ifndef TANDEM_ENGINE_ADAPTER_FRAMES_CANVAS_H_
 #define TANDEM_ENGINE_ADAPTER_FRAMES_CANVAS_H_

@@ -1,9 +1,6 @@
 // The flags of frames and images, common to all engine servers.
 //
 // Data flow: command line -> FrameOptions and ImageOptions, or none.
-//
-//   absl::StatusOr<std::optional<FrameOptions>> frames = FramesFromFlags(64);
-//   absl::StatusOr<std::optional<ImageOptions>> images = ImagesFromFlags();
 
 #ifndef TANDEM_ENGINE_ADAPTER_FRAMES_FRAME_FLAGS_H_
 #define TANDEM_ENGINE_ADAPTER_FRAMES_FRAME_FLAGS_H_

@@ -2,9 +2,6 @@
 //
 // Data flow: FrameOptions -> FrameGrid -> a FrameTile for each environment.
 // Places without an environment are black.
-//
-//   const FrameGrid grid = FrameGrid::Of(options);
-//   source->Draw(place, grid.Tile(frame, place));
 
 #ifndef TANDEM_ENGINE_ADAPTER_FRAMES_FRAME_GRID_H_
 #define TANDEM_ENGINE_ADAPTER_FRAMES_FRAME_GRID_H_

@@ -4,11 +4,6 @@
 // reserved slot of the frame ring -> readers; a client's request -> answer.
 // Ownership: EngineHost owns it. The stepping thread calls Count,
 // ClearClientState and Serve. The object owns the render thread.
-//
-//   FrameThread frames(source, options, num_envs, has_rewards,
-//                      std::move(writer), links);
-//   frames.Count(exchange);                       // results are complete
-//   frames.Serve(side.frame_seq(), side.frame_request());  // and published
 
 #ifndef TANDEM_ENGINE_ADAPTER_FRAMES_FRAME_THREAD_H_
 #define TANDEM_ENGINE_ADAPTER_FRAMES_FRAME_THREAD_H_

@@ -3,10 +3,6 @@
 // Data flow: a step's results -> DrawAll or DrawFlagged in the stepping thread
 // -> Capture and Draw -> the region's images; the call returns. Ownership:
 // EngineHost owns it; the stepping thread calls it.
-//
-//   absl::StatusOr<std::unique_ptr<ImageThread>> thread =
-//       ImageThread::Create(source, options, num_envs, arrays.images);
-//   absl::Status status = (*thread)->DrawAll();  // before they are published
 
 #ifndef TANDEM_ENGINE_ADAPTER_FRAMES_IMAGE_THREAD_H_
 #define TANDEM_ENGINE_ADAPTER_FRAMES_IMAGE_THREAD_H_

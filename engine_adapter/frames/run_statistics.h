@@ -3,9 +3,6 @@
 //
 // Data flow: an exchange's rewards and flags -> Count -> Now.
 // Ownership: the stepping thread.
-//
-//   statistics.Count(exchange);  // before its results are published
-//   snapshot = statistics.Now(shown_envs);
 
 #ifndef TANDEM_ENGINE_ADAPTER_FRAMES_RUN_STATISTICS_H_
 #define TANDEM_ENGINE_ADAPTER_FRAMES_RUN_STATISTICS_H_

@@ -3,10 +3,6 @@
 //
 // Data flow: events of a region's owner -> Callers -> RpcHost <-> the RPC
 // rings. Ownership: EngineHost or SupervisorHost owns it; its thread calls it.
-//
-//   case EngineEvent::kAttendants: callers.ServeAttendants(); break;
-//   case EngineEvent::kRpcs: callers.Serve(); break;
-//   case EngineEvent::kClientLeft: callers.ClientLeft(); break;
 
 #ifndef TANDEM_ENGINE_ADAPTER_HOST_CALLERS_H_
 #define TANDEM_ENGINE_ADAPTER_HOST_CALLERS_H_

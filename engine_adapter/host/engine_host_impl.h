@@ -3,9 +3,6 @@
 //
 // Data flow: EngineSide's events -> Serve -> the runner's work -> the engine ->
 // FinishWork -> the client.
-//
-//   auto impl = std::make_unique<EngineHost::Impl>(engine, options, gpu, side);
-//   TANDEM_RETURN_IF_ERROR(impl->BeginOpening());
 
 #ifndef TANDEM_ENGINE_ADAPTER_HOST_ENGINE_HOST_IMPL_H_
 #define TANDEM_ENGINE_ADAPTER_HOST_ENGINE_HOST_IMPL_H_

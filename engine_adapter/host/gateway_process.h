@@ -4,9 +4,6 @@
 // region as any other program does.
 // Ownership: the server's main thread. The gateway also ends when this process
 // ends for any reason.
-//
-//   absl::StatusOr<GatewayProcess> gateway =
-//       GatewayProcess::Start("127.0.0.1:50051", "demo");
 
 #ifndef TANDEM_ENGINE_ADAPTER_HOST_GATEWAY_PROCESS_H_
 #define TANDEM_ENGINE_ADAPTER_HOST_GATEWAY_PROCESS_H_

@@ -2,9 +2,6 @@
 //
 // Data flow: EngineSchema -> MakeGpuArrays -> GpuSpecOf -> RegionSpec.
 // Ownership: EngineHost and the engine's arrays keep them.
-//
-//   TANDEM_ASSIGN_OR_RETURN(auto gpu, MakeGpuArrays(schema, log));
-//   region_spec.gpu = GpuSpecOf(gpu.get(), schema);
 
 #ifndef TANDEM_ENGINE_ADAPTER_HOST_GPU_ARRAYS_H_
 #define TANDEM_ENGINE_ADAPTER_HOST_GPU_ARRAYS_H_

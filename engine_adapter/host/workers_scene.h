@@ -7,9 +7,6 @@
 // Ownership: SupervisorHost owns it; its thread calls it. The caller owns the
 // memory and the file, which must outlive it.
 //
-//   scene.Ask({{0, 1}});  // then SupervisorSide::MessageWorkers
-//   if (scene.HasCopied()) live.Serve(side.answered_at());  // kWorkersAnswered
-//
 // Orders to the workers and their acknowledgements publish the memory, so no
 // word of it is atomic. tandem.workers.scenes is the workers' half.
 

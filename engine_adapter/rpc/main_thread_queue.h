@@ -4,9 +4,6 @@
 // Pump.
 // Ownership: the host and the posting threads share it; a posting thread may
 // outlive the host.
-//
-//   queue->Post([job, image] { job->image = image; });  // any thread
-//   queue->Pump();  // the thread that steps
 
 #ifndef TANDEM_ENGINE_ADAPTER_RPC_MAIN_THREAD_QUEUE_H_
 #define TANDEM_ENGINE_ADAPTER_RPC_MAIN_THREAD_QUEUE_H_

@@ -5,9 +5,6 @@
 // dispatcher -> the caller.
 // Ownership: the service passes them to the dispatcher. The stepping thread
 // makes all calls.
-//
-//   void Service::Draw(const Request& request, RpcAnswer<Response> answer);
-//   return RpcStream{.hz = fps, .next = [this] { return Items(); }};
 
 #ifndef TANDEM_ENGINE_ADAPTER_RPC_RPC_ANSWER_H_
 #define TANDEM_ENGINE_ADAPTER_RPC_RPC_ANSWER_H_

@@ -5,11 +5,6 @@
 // sources of due streams -> EnvelopeWriter.
 // Ownership: RpcHost owns one for each caller; the stepping thread polls them
 // between exchanges.
-//
-//   RpcConnection client(&dispatcher);
-//   client.Begin(std::move(reader), std::move(writer));  // a client came
-//   if (client.Poll(MonotonicNanos())) side.PollRpcsAgain();
-//   client.End();                                        // it has left
 
 #ifndef TANDEM_ENGINE_ADAPTER_RPC_RPC_CONNECTION_H_
 #define TANDEM_ENGINE_ADAPTER_RPC_RPC_CONNECTION_H_

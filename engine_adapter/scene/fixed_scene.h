@@ -3,10 +3,6 @@
 // Data flow: a function that makes the GLB, once for each watch; one that
 // writes an environment's poses.
 // Ownership: the engine owns it, beside what the functions read.
-//
-//   FixedScene scene(MakeScene, [this](uint32_t env, std::span<float> poses) {
-//     PutPose({x_[env], 0, 0}, /*angle=*/0, poses.first(kPoseFloats));
-//   });
 
 #ifndef TANDEM_ENGINE_ADAPTER_SCENE_FIXED_SCENE_H_
 #define TANDEM_ENGINE_ADAPTER_SCENE_FIXED_SCENE_H_

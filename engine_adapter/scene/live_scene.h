@@ -5,11 +5,6 @@
 // last watcher leaves -> no thread, no segment.
 // Ownership: EngineHost owns it; the stepping thread calls it. LiveSceneService
 // makes watchers of streams.
-//
-//   LiveScene scene(engine->scene(), num_envs, has_rewards, links);
-//   LiveScene::Watcher watcher = scene.Watch({0, 1}, /*hz=*/30);
-//   if (scene.IsWatched()) scene.Count(exchange), scene.Serve(frame_seq);
-//   scene.Published();  // what viewers can attach to
 
 #ifndef TANDEM_ENGINE_ADAPTER_SCENE_LIVE_SCENE_H_
 #define TANDEM_ENGINE_ADAPTER_SCENE_LIVE_SCENE_H_

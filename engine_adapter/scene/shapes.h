@@ -2,8 +2,6 @@
 //
 // Data flow: a body's measures -> positions, normals, texture coordinates,
 // triangles.
-//
-//   const Shape ball = Sphere();  // of radius 1; a node's scale makes the rest
 
 #ifndef TANDEM_ENGINE_ADAPTER_SCENE_SHAPES_H_
 #define TANDEM_ENGINE_ADAPTER_SCENE_SHAPES_H_

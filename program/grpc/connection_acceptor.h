@@ -4,11 +4,6 @@
 // Data flow: listening sockets -> accept -> the client's user, from the kernel
 // -> `take`, or a Refusal until the client has read it.
 // Ownership: the server owns it. Its own thread does all work.
-//
-//   ConnectionAcceptor acceptor(std::move(sockets), std::move(users), options);
-//   acceptor.StopAccepting(absl::Seconds(1));
-//   grpc->Shutdown();
-//   acceptor.Stop();
 
 #ifndef TANDEM_PROGRAM_GRPC_CONNECTION_ACCEPTOR_H_
 #define TANDEM_PROGRAM_GRPC_CONNECTION_ACCEPTOR_H_

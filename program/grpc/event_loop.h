@@ -3,11 +3,6 @@
 //
 // Data flow: any thread posts a task, epoll wakes the loop's thread, which runs
 // it.
-//
-//   EventLoop loop("runs");
-//   loop.Post([&] { ++seen; });
-//   loop.After(absl::Seconds(1), [&] { CheckHeartbeats(); });
-//   loop.Stop();
 
 #ifndef TANDEM_PROGRAM_GRPC_EVENT_LOOP_H_
 #define TANDEM_PROGRAM_GRPC_EVENT_LOOP_H_

@@ -1,8 +1,6 @@
 // LimitedLog: lines of one kind on a program's stderr, at most one in a period.
 // RouteLibraryLog: passes the lines of gRPC and protobuf through such logs.
 // gRPC writes one for each connection with foreign bytes.
-//
-//   RouteLibraryLog("tandem-daemon");
 
 #ifndef TANDEM_PROGRAM_GRPC_LIBRARY_LOG_H_
 #define TANDEM_PROGRAM_GRPC_LIBRARY_LOG_H_

@@ -3,10 +3,6 @@
 //
 // Data flow: three PEM files -> gRPC. Each end needs a certificate that one of
 // the other end's authorities has signed; gRPC ends all other connections.
-//
-//   absl::StatusOr<std::shared_ptr<grpc::ServerCredentials>> credentials =
-//       MutualTls({"server.pem", "server.key", "clients.pem"});
-//   auto acceptor = AddAcceptor(&builder, *credentials);
 
 #ifndef TANDEM_PROGRAM_GRPC_MUTUAL_TLS_H_
 #define TANDEM_PROGRAM_GRPC_MUTUAL_TLS_H_

@@ -4,11 +4,6 @@
 // Data flow: ConnectionAcceptor -> HandTo -> the acceptor of AddAcceptor ->
 // gRPC, which serves the connection.
 // Ownership: the caller owns the acceptor. It must outlive the server.
-//
-//   StartGrpc("tandem-daemon");
-//   SetLimits(&builder);
-//   auto acceptor = AddAcceptor(&builder, grpc::InsecureServerCredentials());
-//   ConnectionAcceptor::Options options = {.take_own = HandTo(acceptor.get())};
 
 #ifndef TANDEM_PROGRAM_GRPC_SERVER_PARTS_H_
 #define TANDEM_PROGRAM_GRPC_SERVER_PARTS_H_

@@ -5,10 +5,6 @@
 // tandem-view, or only a check: gRPC takes the same texts, and does not say
 // which one is wrong.
 // Ownership: copies share one context, which is constant after its load.
-//
-//   absl::StatusOr<TlsCertificate> certificate =
-//       TlsCertificate::Load("cert.pem", "key.pem");
-//   if (!certificate->IsFor("gpu1.example")) return Forbidden();
 
 #ifndef TANDEM_PROGRAM_TLS_TLS_CERTIFICATE_H_
 #define TANDEM_PROGRAM_TLS_TLS_CERTIFICATE_H_

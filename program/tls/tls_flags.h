@@ -3,10 +3,6 @@
 //
 // Data flow: --listen, --allow_remote, --tls_cert, --tls_key, --tls_client_ca
 // -> the refusal, or a server that other machines reach by TLS alone.
-//
-//   TANDEM_RETURN_IF_ERROR(CheckTlsFlags({.files = files,
-//                                         .knows_clients = true,
-//                                         .listens = listen != "none"}));
 
 #ifndef TANDEM_PROGRAM_TLS_TLS_FLAGS_H_
 #define TANDEM_PROGRAM_TLS_TLS_FLAGS_H_

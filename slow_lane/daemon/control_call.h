@@ -7,9 +7,6 @@
 // acknowledge-controls, the daemon answers each handled message by a message
 // without an event.
 // Ownership: deletes itself after gRPC and the hub have finished with it.
-//
-//   return new ControlCall(ControlKey(*context), session_token,
-//                          /*acknowledges=*/false, hub, runs);
 
 #ifndef TANDEM_SLOW_LANE_DAEMON_CONTROL_CALL_H_
 #define TANDEM_SLOW_LANE_DAEMON_CONTROL_CALL_H_

@@ -4,10 +4,6 @@
 // Data flow: a run's resources.cpus -> Take -> the affinity of its proxy, which
 // its worker inherits -> Release at its end.
 // Ownership: the RunStarter's; its thread (EventLoop) alone calls.
-//
-//   CpuShares shares(AffinityOf(0));
-//   run->cpus = shares.Take(run->config.cpus);
-//   shares.Release(run->cpus);
 
 #ifndef TANDEM_SLOW_LANE_DAEMON_CPU_SHARES_H_
 #define TANDEM_SLOW_LANE_DAEMON_CPU_SHARES_H_

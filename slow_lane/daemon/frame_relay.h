@@ -8,9 +8,6 @@
 // with the run, a second later at most, and with the daemon; those of a killed
 // daemon end when the next one starts.
 //
-//   FrameRelay relay(&runs);
-//   relay.Take(&request, std::move(answer));
-//
 // What it gets is untrusted: a wrong frame is refused, and changes nothing.
 
 #ifndef TANDEM_SLOW_LANE_DAEMON_FRAME_RELAY_H_

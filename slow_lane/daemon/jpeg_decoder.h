@@ -2,10 +2,6 @@
 //
 // Data flow: the bytes of a file, untrusted -> libjpeg, within limits -> rows
 // of RGB.
-//
-//   absl::StatusOr<RgbImage> image =
-//       DecodeJpeg(file, /*most_pixels=*/1920 * 1080);
-//   if (image.ok()) Show(image->pixels, image->width, image->height);
 
 #ifndef TANDEM_SLOW_LANE_DAEMON_JPEG_DECODER_H_
 #define TANDEM_SLOW_LANE_DAEMON_JPEG_DECODER_H_

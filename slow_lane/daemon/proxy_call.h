@@ -13,8 +13,6 @@
 // reaches the next daemon, if this one is stopping; or it begins at the table's
 // position, if its own was wrong.
 //
-//   return StartProxyCall(runs, store, hub);  // the reactor for gRPC
-//
 // A proxy may have kLinkWindow unacknowledged batches, and one while the store
 // has no room. So the number of proxies limits the memory.
 

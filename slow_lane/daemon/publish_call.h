@@ -4,8 +4,6 @@
 // call's one answer: the number of new and of duplicate events.
 // Ownership: deletes itself after gRPC has finished with it.
 //
-//   return new PublishCall<RunStep>(session_token, response, runs, store);
-//
 // While one batch is being committed, the next one grows up to kBatchBytes.
 // Then the call reads no more until the store has answered. The supervisor
 // admits each batch first, so the call ends as soon as its run has ended.

@@ -6,11 +6,6 @@
 // CancelRun.
 // Ownership: the supervisor owns it; only its thread (EventLoop) calls it.
 //
-//   RunEnds ends(options, &loop, &runs, &starter, store, hub, &sweeper);
-//   ends.WorkerEnded(run, message);
-//   ends.Cancel(run, [](const absl::Status& status) { ... });
-//   ends.CheckLimits(run, absl::Seconds(1));
-//
 // The states of a run on the way to its end, and where a call leads from them;
 // "-": no effect.
 //

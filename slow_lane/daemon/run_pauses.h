@@ -5,10 +5,6 @@
 // table. Resume -> SIGCONT -> EXEC in the table -> the workers.
 // Ownership: the supervisor owns it; only its thread (EventLoop) calls it.
 //
-//   RunPauses pauses(&loop, &runs);
-//   pauses.Handle(run, "learner", event, sink);   // a worker's ControlStream
-//   pauses.Pause(run, [](const absl::Status& status) { ... });
-//
 // docs/decisions/0065-a-paused-worker-is-told-first.md has the reasons.
 
 #ifndef TANDEM_SLOW_LANE_DAEMON_RUN_PAUSES_H_

@@ -6,12 +6,6 @@
 // the next proxy, after an increasing pause. SIGCHLD -> the exit status of a
 // worker whose proxy is dead, into the folder.
 // Ownership: the supervisor owns it; only its thread (EventLoop) calls it.
-//
-//   RunStarter starter(options, &loop, &runs);
-//   starter.Open("127.0.0.1:50055");
-//   starter.Dispatch();       // after each change, and each second
-//   starter.StartProxy(run);  // each second: a start may be delayed
-//   starter.WatchProxy(run, identity);
 
 #ifndef TANDEM_SLOW_LANE_DAEMON_RUN_STARTER_H_
 #define TANDEM_SLOW_LANE_DAEMON_RUN_STARTER_H_

@@ -3,11 +3,6 @@
 // Data flow: flags -> Entrance, which makes nothing -> Listen, in the locked
 // data folder -> Start, after the services are ready -> calls.
 // Ownership: RunDaemon.
-//
-//   absl::StatusOr<Entrance> entrance = Entrance::Read(options);
-//   absl::Status listening = entrance->Listen();
-//   auto server = Server::Start(*std::move(entrance), {&trainer}, data_dir);
-//   (*server)->Shutdown(std::chrono::milliseconds(200));
 
 #ifndef TANDEM_SLOW_LANE_DAEMON_SERVER_H_
 #define TANDEM_SLOW_LANE_DAEMON_SERVER_H_

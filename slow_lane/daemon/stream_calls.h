@@ -4,8 +4,6 @@
 // WatchHub::Sent.
 // Ownership: a call deletes itself after gRPC has finished with it, which is
 // after the hub has ended it.
-//
-//   return new EventStream<RunStep>({.run_id = ..., .since = ...}, hub, runs);
 
 #ifndef TANDEM_SLOW_LANE_DAEMON_STREAM_CALLS_H_
 #define TANDEM_SLOW_LANE_DAEMON_STREAM_CALLS_H_

@@ -3,9 +3,6 @@
 // Data flow: gRPC's threads -> supervisor, hub, store -> a later answer. No
 // call blocks one of gRPC's threads.
 // Ownership: the caller owns the services; all arguments must outlive them.
-//
-//   const auto trainer = MakeTrainerService(&runs, &hub, &store, health);
-//   builder.RegisterService(trainer.get());
 
 #ifndef TANDEM_SLOW_LANE_DAEMON_TRAINER_SERVICE_H_
 #define TANDEM_SLOW_LANE_DAEMON_TRAINER_SERVICE_H_

@@ -3,9 +3,6 @@
 //
 // Data flow: RegisterWorkerRequest -> OK, or the refusal.
 // Ownership: any thread.
-//
-//   const absl::Status known = CheckVersions(request);
-//   if (known.ok()) response.set_accepted_version(AcceptedVersion(request));
 
 #ifndef TANDEM_SLOW_LANE_DAEMON_WORKER_PROTOCOL_H_
 #define TANDEM_SLOW_LANE_DAEMON_WORKER_PROTOCOL_H_

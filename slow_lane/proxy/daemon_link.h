@@ -5,11 +5,6 @@
 // Take, after `wake_fd` became readable.
 // Ownership: the proxy owns it; one thread uses it. The link owns its reading
 // thread.
-//
-//   DaemonLink link("unix:daemon.sock", grpc::InsecureChannelCredentials());
-//   if (!link.connected()) link.Connect(hello);   // the answer is a welcome
-//   if (!link.Send(message)) ...                  // broken: connect again
-//   for (v1::ToProxy& answer : link.Take()) ...
 
 #ifndef TANDEM_SLOW_LANE_PROXY_DAEMON_LINK_H_
 #define TANDEM_SLOW_LANE_PROXY_DAEMON_LINK_H_

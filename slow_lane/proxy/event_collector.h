@@ -6,12 +6,6 @@
 // which the daemon stores with the rows. A proxy with this position continues
 // there, and makes the same events with the same numbers again.
 //
-//   auto collector = EventCollector::Open("stdout.jsonl", welcome.welcome(),
-//                                         /*step_stride=*/1);
-//   v1::EventBatch batch;
-//   absl::StatusOr<bool> found = collector->Collect(&batch);
-//   if (found.ok() && *found) Send(batch);
-//
 // Numbers: each stream (steps, episodes, lifecycle, malformed, scalars) has
 // numbers from 1, in the order of the output. Every step is counted; a step is
 // sent if its number less 1 is a multiple of step_stride. Other streams are

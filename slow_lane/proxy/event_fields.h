@@ -8,11 +8,6 @@
 // Ownership: LineRules is a constant of the process. EventFields refers to the
 // line and to the parser's tables; valid until either changes.
 //
-//   EventFields fields;
-//   if (!fields.Parse(line, &parser, &reason)) return Malformed(reason);
-//   for (const LineRule& rule : LineRules::Get().Of(*RunStep::descriptor()))
-//     for (const uint8_t name : rule.names) Read(fields.Find(name));
-//
 // A field has its message's name in a line, except those in kOtherNames.
 
 #ifndef TANDEM_SLOW_LANE_PROXY_EVENT_FIELDS_H_

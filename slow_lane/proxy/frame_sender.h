@@ -6,9 +6,6 @@
 // frames, and never old ones. Ownership: the proxy owns it; it owns its thread
 // and a connection of its own.
 //
-//   FrameSender sender(link, run_id, token);
-//   sender.Hold(true);  // the events wait: frames do, too
-//
 // Each second it asks whether a frame is wanted. Only then it attaches to the
 // ring, by which the engine sees a viewer and renders. A frame that fails is
 // not repeated.

@@ -4,12 +4,6 @@
 // Data flow: results of reads, writes of the worker -> the time of the next
 // read.
 // Ownership: the proxy owns it; one thread uses it.
-//
-//   OutputPace pace;
-//   pace.Watch("stdout.jsonl");
-//   if (pace.IsDue()) pace.NoteRead(Read());   // whether it read something
-//   pollfd fd = {.fd = pace.wake_fd(), ...};   // at most pace.pause_ms()
-//   if (fd.revents != 0) pace.Wake();
 
 #ifndef TANDEM_SLOW_LANE_PROXY_OUTPUT_PACE_H_
 #define TANDEM_SLOW_LANE_PROXY_OUTPUT_PACE_H_

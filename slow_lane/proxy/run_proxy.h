@@ -10,8 +10,6 @@
 // it asks the daemon for the configuration, and waits for the daemon as long as
 // the network is away. SIGTERM ends its worker. For a run on Ray, the proxy on
 // the daemon's machine becomes the program that submits and watches the job.
-//
-//   return RunProxy({.run_id = "01ARZ3NDEKTSV4RRFFQ69G5FAV"});  // in data_dir
 
 #ifndef TANDEM_SLOW_LANE_PROXY_RUN_PROXY_H_
 #define TANDEM_SLOW_LANE_PROXY_RUN_PROXY_H_

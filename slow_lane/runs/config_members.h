@@ -3,10 +3,6 @@
 //
 // Data flow: JSON of a client -> CheckMembers -> all problems at once; or
 // ParseRunConfig, which reads it by the other functions.
-//
-//   nlohmann::json root = ...;
-//   absl::Status status = CheckMembers(root);
-//   if (status.ok()) IntegerAt(root, "schedule.max_steps");
 
 #ifndef TANDEM_SLOW_LANE_RUNS_CONFIG_MEMBERS_H_
 #define TANDEM_SLOW_LANE_RUNS_CONFIG_MEMBERS_H_

@@ -3,8 +3,6 @@
 //
 // Data flow: text -> a file with another name, fsync -> rename(2) -> fsync of
 // the folder.
-//
-//   absl::Status status = WriteDurably(folder + "/exit", "exited 0\n");
 
 #ifndef TANDEM_SLOW_LANE_RUNS_DURABLE_FILE_H_
 #define TANDEM_SLOW_LANE_RUNS_DURABLE_FILE_H_

@@ -4,10 +4,6 @@
 // Data flow: RunConfig, this process's environment -> LaunchPlan -> launch.json
 // -> LaunchWorker.
 // Ownership: the daemon, or the proxy on another machine, calls it.
-//
-//   folder.WriteLaunchPlan(MakeLaunchPlan(
-//       config, folder, {.run_id = run_id, .daemon = "127.0.0.1:50055",
-//                        .token = token, .working_directory = start_dir}));
 
 #ifndef TANDEM_SLOW_LANE_RUNS_LAUNCH_PLAN_H_
 #define TANDEM_SLOW_LANE_RUNS_LAUNCH_PLAN_H_

@@ -1,6 +1,4 @@
 // Limits of the calls between daemon, proxies and clients.
-//
-//   builder.SetMaxReceiveMessageSize(kMaxMessageBytes);
 
 #ifndef TANDEM_SLOW_LANE_RUNS_LIMITS_H_
 #define TANDEM_SLOW_LANE_RUNS_LIMITS_H_

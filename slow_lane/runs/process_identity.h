@@ -4,11 +4,6 @@
 //
 // Data flow: /proc/PID/stat -> IdentityOf -> a file or message -> after any
 // restart, OpenProcess -> a pidfd of the same process, or none.
-//
-//   absl::StatusOr<ProcessIdentity> worker = IdentityOf(pid);
-//   absl::StatusOr<UniqueFd> process = OpenProcess(*worker);
-//   if (absl::IsNotFound(process.status())) ...  // it is gone
-//   SignalProcess(process->get(), SIGTERM);
 
 #ifndef TANDEM_SLOW_LANE_RUNS_PROCESS_IDENTITY_H_
 #define TANDEM_SLOW_LANE_RUNS_PROCESS_IDENTITY_H_

@@ -3,9 +3,6 @@
 // Data flow: /proc/PID/smaps_rollup of each process -> a sum of bytes. PSS
 // (proportional set size) counts a page that several processes share once, in
 // equal parts. Ownership: any thread; reads files.
-//
-//   absl::StatusOr<std::vector<TreeMember>> members = FindTree(query);
-//   const uint64_t bytes = SumOfPss(*members);
 
 #ifndef TANDEM_SLOW_LANE_RUNS_PROCESS_MEMORY_H_
 #define TANDEM_SLOW_LANE_RUNS_PROCESS_MEMORY_H_

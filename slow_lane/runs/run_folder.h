@@ -7,12 +7,6 @@
 // Ownership: the daemon's user; other users have no access, since launch.json
 // contains the environment. Records appear atomically, and are on disk when the
 // writing call returns.
-//
-//   const RunFolder folder = RunFolder::At(data_dir, run_id);
-//   folder.Create();
-//   folder.WriteLaunchPlan(plan);
-//   absl::StatusOr<ProxyLock> lock = ProxyLock::Acquire(folder);  // the proxy
-//   folder.HasProxy();                                            // the daemon
 
 #ifndef TANDEM_SLOW_LANE_RUNS_RUN_FOLDER_H_
 #define TANDEM_SLOW_LANE_RUNS_RUN_FOLDER_H_

@@ -4,8 +4,6 @@
 // are those of the protocol: gymgui.trainer.RunStatus.
 // slow_lane/docs/slow_lane.md has their table: what each means, and the states
 // that may follow.
-//
-//   if (!MayFollow(run.state, RUN_STATUS_PAUSE)) return;
 
 #ifndef TANDEM_SLOW_LANE_RUNS_RUN_STATE_H_
 #define TANDEM_SLOW_LANE_RUNS_RUN_STATE_H_

@@ -2,8 +2,6 @@
 //
 // Data flow: the kernel's boot id and the device number of /dev/shm -> a text
 // that two processes compare, on one machine or on two.
-//
-//   request.set_shared_memory(SharedMemoryId());
 
 #ifndef TANDEM_SLOW_LANE_RUNS_SHARED_MEMORY_H_
 #define TANDEM_SLOW_LANE_RUNS_SHARED_MEMORY_H_

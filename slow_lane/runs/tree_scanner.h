@@ -3,9 +3,6 @@
 // Data flow: TreeQuery -> Scan -> one pass over /proc -> processes by token or
 // root -> their descendants and groups -> TreeMembers, and leaders of groups.
 // Ownership: private to process_tree; not thread-safe.
-//
-//   TreeScanner scanner(query);
-//   absl::StatusOr<std::vector<TreeMember>> members = scanner.Scan(act);
 
 #ifndef TANDEM_SLOW_LANE_RUNS_TREE_SCANNER_H_
 #define TANDEM_SLOW_LANE_RUNS_TREE_SCANNER_H_

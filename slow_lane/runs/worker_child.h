@@ -4,9 +4,6 @@
 // signals, the record, working directory, exec; or a report through a pipe,
 // which exec closes. A program with threads may call only async-signal-safe
 // functions between fork and exec. So no code here allocates or locks.
-//
-//   const WorkerChild child = {.input = fd, ...};
-//   if (fork() == 0) child.Become();
 
 #ifndef TANDEM_SLOW_LANE_RUNS_WORKER_CHILD_H_
 #define TANDEM_SLOW_LANE_RUNS_WORKER_CHILD_H_

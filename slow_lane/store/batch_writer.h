@@ -5,12 +5,6 @@
 // Ownership: the store's thread. It caches the tables' values of runs between
 // batches. After other code has changed these, or after a rollback of more than
 // one failed Write, the caller must call Forget.
-//
-//   database->Begin();
-//   absl::StatusOr<Appended> appended = writer.Write(batch);
-//   if (appended.ok()) return database->Commit();
-//   database->Rollback();
-//   writer.Forget();
 
 #ifndef TANDEM_SLOW_LANE_STORE_BATCH_WRITER_H_
 #define TANDEM_SLOW_LANE_STORE_BATCH_WRITER_H_

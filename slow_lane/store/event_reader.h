@@ -5,12 +5,6 @@
 // Ownership: one thread at a time; any number of readers in parallel to the
 // store. It holds no snapshot between two calls, so that the write-ahead log
 // can be emptied.
-//
-//   auto reader = EventReader::Open("data/tandem.db");
-//   v1::EventBatch batch;
-//   absl::StatusOr<size_t> rows =
-//       (*reader)->Read("run", Stream::kSteps, since, {}, &batch);
-//   if (*rows > 0) since = batch.steps().rbegin()->seq_id();
 
 #ifndef TANDEM_SLOW_LANE_STORE_EVENT_READER_H_
 #define TANDEM_SLOW_LANE_STORE_EVENT_READER_H_

@@ -5,11 +5,6 @@
 // Ownership: plain functions on the caller's connection. Functions that write
 // must be called in a change posted to the store; functions that read may use
 // any connection.
-//
-//   store->Post([&row](Database& database) {
-//     row.status = gymgui::trainer::RUN_STATUS_TERM;
-//     return UpdateRun(database, &row);
-//   }, done);
 
 #ifndef TANDEM_SLOW_LANE_STORE_RUN_TABLE_H_
 #define TANDEM_SLOW_LANE_STORE_RUN_TABLE_H_

@@ -3,12 +3,6 @@
 // Data flow: PRAGMA user_version -> the migrations above it, one transaction
 // each.
 // Ownership: plain functions, for code that opens the file for writing.
-//
-//   absl::Status status = BringUpToDate(
-//       *database, AllMigrations(), [](int64_t rows) {
-//         std::cerr << rows << " rows moved\n";
-//         return absl::OkStatus();
-//       });
 
 #ifndef TANDEM_SLOW_LANE_STORE_SCHEMA_VERSIONS_H_
 #define TANDEM_SLOW_LANE_STORE_SCHEMA_VERSIONS_H_

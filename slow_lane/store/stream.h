@@ -1,7 +1,4 @@
 // Stream: the five kinds of events of a run. Numbers: a number for each kind.
-//
-//   Numbers last;
-//   last[Stream::kSteps] = 7;
 
 #ifndef TANDEM_SLOW_LANE_STORE_STREAM_H_
 #define TANDEM_SLOW_LANE_STORE_STREAM_H_

@@ -4,9 +4,6 @@
 // lengths and bytes.
 // Ownership: a view of the ring; writer and reader make one for each frame. The
 // slot, and its seq, may be misaligned: slot_size decides.
-//
-//   const auto slot = FrameSlot<std::byte>::Of(ring, geometry, 7);
-//   slot.StoreSeq(FlanSeqWriting(7));
 
 #ifndef TANDEM_TRANSPORT_FRAMES_FRAME_SLOT_H_
 #define TANDEM_TRANSPORT_FRAMES_FRAME_SLOT_H_

@@ -6,10 +6,6 @@
 // Ownership: the engine owns a writer for each caller; rpc_side.h has the
 // rules.
 //
-//   const ImageNotice notice = writer.Write(image);  // seq 0: use the ring
-//   const ImageLease lease = LeaseOf(place, notice);
-//   Show(lease.bytes());
-//
 // docs/protocol.md, "Slots for requested images", is the specification.
 
 #ifndef TANDEM_TRANSPORT_FRAMES_IMAGE_SLOT_H_

@@ -4,9 +4,6 @@
 // Data flow: libcuda.so.1 -> dlsym of each name -> CudaFunctions.
 // Ownership: types only. testing/cuda_header_check.cc compares each row with
 // cuda.h where the toolkit is installed.
-//
-//   CudaFunctions cuda;  // filled by CudaDriver
-//   CudaResult result = cuda.MemAlloc(&pointer, bytes);
 
 #ifndef TANDEM_TRANSPORT_GPU_CUDA_PROTOTYPES_H_
 #define TANDEM_TRANSPORT_GPU_CUDA_PROTOTYPES_H_

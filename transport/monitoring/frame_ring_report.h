@@ -4,10 +4,6 @@
 // reads no frame and takes no readers' lock, so the engine does not begin to
 // render.
 // Ownership: the observer owns the report.
-//
-//   FrameRingReport ring =
-//       ReadFrameRing(*file, header.flan_offset, header.flan_size);
-//   if (ring.problem.empty()) Show(ring.geometry, ring.frames);
 
 #ifndef TANDEM_TRANSPORT_MONITORING_FRAME_RING_REPORT_H_
 #define TANDEM_TRANSPORT_MONITORING_FRAME_RING_REPORT_H_

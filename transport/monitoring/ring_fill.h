@@ -3,9 +3,6 @@
 // Data flow: a region's file -> copies of positions and lengths, checked ->
 // counts. It reads no message.
 // Ownership: the observer owns it; it has no effect on either side of the ring.
-//
-//   RingFill fill = ReadRingFill(*file, header.cmd_c2s_offset, capacity);
-//   if (fill.problem.empty()) Show(fill.used_bytes, fill.messages);
 
 #ifndef TANDEM_TRANSPORT_MONITORING_RING_FILL_H_
 #define TANDEM_TRANSPORT_MONITORING_RING_FILL_H_

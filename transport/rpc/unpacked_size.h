@@ -2,8 +2,6 @@
 //
 // Data flow: a verified envelope -> whether EnvelopeT may be made from it.
 //
-//   if (UnpacksWithin(envelope, 1 << 20)) envelope.UnPackTo(&plain);
-//
 // In a FlatBuffer many fields may refer to one string or table. The verifier
 // accepts that. Unpacking copies it each time, so a hundred kilobytes may
 // become gigabytes.

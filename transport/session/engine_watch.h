@@ -3,9 +3,6 @@
 //
 // Data flow: the engine's lock and the caller's hook -> Waiter.
 // Ownership: a wait of an RpcSide's owner has one on its stack.
-//
-//   EngineWatch watch(side, options.interrupted);
-//   const ErrorCode code = waiter.Until(ready, deadline, watch);
 
 #ifndef TANDEM_TRANSPORT_SESSION_ENGINE_WATCH_H_
 #define TANDEM_TRANSPORT_SESSION_ENGINE_WATCH_H_

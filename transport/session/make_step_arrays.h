@@ -1,8 +1,6 @@
 // MakeStepArrays: a region's arrays, from its checked header.
 //
 // Data flow: a mapping, and private copies of header and table -> StepArrays.
-//
-//   arrays_ = MakeStepArrays(*mapping, checked_header, fields);
 
 #ifndef TANDEM_TRANSPORT_SESSION_MAKE_STEP_ARRAYS_H_
 #define TANDEM_TRANSPORT_SESSION_MAKE_STEP_ARRAYS_H_

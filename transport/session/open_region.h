@@ -1,8 +1,4 @@
 // OpenByDeadline: waits for an engine's region, and maps it.
-//
-//   TANDEM_ASSIGN_OR_RETURN(AttachedRegion region,
-//                           OpenByDeadline("demo", nullptr,
-//                                          Deadline::After(10)));
 
 #ifndef TANDEM_TRANSPORT_SESSION_OPEN_REGION_H_
 #define TANDEM_TRANSPORT_SESSION_OPEN_REGION_H_

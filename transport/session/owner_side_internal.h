@@ -4,9 +4,6 @@
 // Data flow: as in owner_side.h.
 // Ownership: an OwnerSide has one State; only its thread uses it, except for
 // `asked`.
-//
-//   State& s = *state_;
-//   SetPhase(s.idle, s.waiter.NowNs());
 
 #ifndef TANDEM_TRANSPORT_SESSION_OWNER_SIDE_INTERNAL_H_
 #define TANDEM_TRANSPORT_SESSION_OWNER_SIDE_INTERNAL_H_

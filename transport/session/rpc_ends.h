@@ -3,10 +3,6 @@
 // Data flow: RpcClient -> the ring to the engine; the ring to this side ->
 // RpcClient.
 // Ownership: the side's; it must outlive what these functions return.
-//
-//   TANDEM_ASSIGN_OR_RETURN(RingReader reader, RpcEnds::Reader(side));
-//   TANDEM_ASSIGN_OR_RETURN(RingWriter writer, RpcEnds::Writer(side));
-//   Waiter waiter = RpcEnds::WaiterOf(*side);
 
 #ifndef TANDEM_TRANSPORT_SESSION_RPC_ENDS_H_
 #define TANDEM_TRANSPORT_SESSION_RPC_ENDS_H_

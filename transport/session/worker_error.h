@@ -5,9 +5,6 @@
 // the client's.
 // Ownership: only the slot's worker stores, in an exchange or lane. The
 // publisher and the client read copies afterwards.
-//
-//   StoreWorkerError(5, traceback, slot);       // the worker
-//   WorkerErrorOf(*slot).last_line;             // the publisher, the client
 
 #ifndef TANDEM_TRANSPORT_SESSION_WORKER_ERROR_H_
 #define TANDEM_TRANSPORT_SESSION_WORKER_ERROR_H_

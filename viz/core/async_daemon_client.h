@@ -4,10 +4,6 @@
 // Data flow: DaemonClient::ListRuns, on a thread -> the newest list; a user's
 // action -> DaemonClient, on another thread -> Pending.
 // Ownership: one front end; its one thread.
-//
-//   AsyncDaemonClient client(DaemonTarget());
-//   if (auto list = client.Runs(now, 0)) Show(list->runs);
-//   std::shared_ptr<Pending> pending = client.Act(CancelRun{run_id});
 
 #ifndef TANDEM_VIZ_CORE_ASYNC_DAEMON_CLIENT_H_
 #define TANDEM_VIZ_CORE_ASYNC_DAEMON_CLIENT_H_

@@ -1,11 +1,5 @@
 // What all calls to the slow lane's daemon share: the channel, the token, the
 // conversion of errors.
-//
-//   const auto stub = v1::SlowLane::NewStub(NewDaemonChannel(target));
-//   grpc::ClientContext context;
-//   TANDEM_RETURN_IF_ERROR(AddDaemonToken(&context));
-//   return DaemonStatus(stub->DescribeRuns(&context, ...), "DescribeRuns",
-//   target);
 
 #ifndef TANDEM_VIZ_CORE_DAEMON_CHANNEL_H_
 #define TANDEM_VIZ_CORE_DAEMON_CHANNEL_H_

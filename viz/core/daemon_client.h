@@ -4,10 +4,6 @@
 // Data flow: a front end -> gRPC, by schema/protos alone -> the daemon.
 // Ownership: any number of clients; thread-safe. Opens no connection before the
 // first call, and connects again after the daemon was restarted.
-//
-//   DaemonClient daemon(DaemonTarget());  // daemon_channel.h
-//   absl::StatusOr<DaemonRuns> runs = daemon.ListRuns();
-//   absl::StatusOr<std::string> run_id = daemon.Submit(config_json);
 
 #ifndef TANDEM_VIZ_CORE_DAEMON_CLIENT_H_
 #define TANDEM_VIZ_CORE_DAEMON_CLIENT_H_

@@ -6,8 +6,6 @@
 // `target`.
 // Ownership: the daemon and its runs go on when this program ends. A lock in
 // its data folder excludes a second daemon.
-//
-//   if (!StartWantedDaemon("viewer", options.daemon).ok()) return 1;
 
 #ifndef TANDEM_VIZ_CORE_DAEMON_STARTER_H_
 #define TANDEM_VIZ_CORE_DAEMON_STARTER_H_

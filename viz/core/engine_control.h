@@ -4,10 +4,6 @@
 // Ownership: a front end opens it for the user's first action, since it takes
 // one of the engine's attendant slots. Its destructor leaves the slot: the
 // engine then ends a pause that this attendant made. Thread-safe.
-//
-//   absl::StatusOr<EngineControl> control =
-//       EngineControl::Attach("demo", "tandem-view");
-//   absl::Status status = control->SwitchService("camera", false);
 
 #ifndef TANDEM_VIZ_CORE_ENGINE_CONTROL_H_
 #define TANDEM_VIZ_CORE_ENGINE_CONTROL_H_

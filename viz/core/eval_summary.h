@@ -4,8 +4,6 @@
 // Data flow: MOSAIC's evaluation rewrites the file after each batch; a tab in
 // the mode policy_eval reads it every second. The bytes are untrusted and may
 // be incomplete. The parser limits their size and throws no exceptions.
-//
-//   if (std::optional<EvalSummary> now = ReadEvalSummary(path)) summary = *now;
 
 #ifndef TANDEM_VIZ_CORE_EVAL_SUMMARY_H_
 #define TANDEM_VIZ_CORE_EVAL_SUMMARY_H_

@@ -3,10 +3,6 @@
 // Data flow: each new frame of a FrameWatch -> at most ten a second, as JPEG
 // files -> the frame of an earlier time, for freeze and scrub.
 // Ownership: as Tape's.
-//
-//   FrameTape tape;
-//   if (watch.Poll(now)) tape.Record(watch, now);
-//   std::shared_ptr<const KeptFrame> frame = tape.At(now - 5'000'000'000);
 
 #ifndef TANDEM_VIZ_CORE_FRAME_TAPE_H_
 #define TANDEM_VIZ_CORE_FRAME_TAPE_H_

@@ -7,10 +7,6 @@
 // its numbers. It only reads; the writer never waits for it.
 // Ownership: one tab; one thread.
 //
-//   FrameWatch watch("tandem");
-//   if (watch.Poll(MonotonicNanos())) Show(watch.frame());
-//   if (watch.StateAt(MonotonicNanos()) != FreshnessState::kConnected) Dim();
-//
 // The caller must call Poll at least every 50 ms. Then the state is correct
 // within 450 ms of any change of the writer (Freshness::kMaxLiveAgeNs).
 

@@ -4,12 +4,6 @@
 // Data flow: the window's area, the image's size and tiles, the focused tile ->
 // a source rectangle (image pixels) and a target rectangle (area units).
 // Ownership: one tab. Nothing allocates.
-//
-//   ImageView view;
-//   view.SetArea(800, 600);
-//   view.SetImage({.width = 640, .height = 480, .tiles = 4, .grid = {2, 2}});
-//   view.Focus(2);                     // shows only the third tile
-//   Draw(view.Source(), view.Target());
 
 #ifndef TANDEM_VIZ_CORE_IMAGE_VIEW_H_
 #define TANDEM_VIZ_CORE_IMAGE_VIEW_H_

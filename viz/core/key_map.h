@@ -1,8 +1,6 @@
 // The viewer's keys: one table for the keyboard, the help overlay and --help.
 //
 // Data flow: Qt's name of a key ("Ctrl+W") -> an Action.
-//
-//   if (std::optional<Action> action = ActionOf("Space")) Perform(*action);
 
 #ifndef TANDEM_VIZ_CORE_KEY_MAP_H_
 #define TANDEM_VIZ_CORE_KEY_MAP_H_

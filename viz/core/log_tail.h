@@ -3,10 +3,6 @@
 // Data flow: the folder that the daemon names -> a file of fixed name -> its
 // text, made printable.
 // Ownership: any thread.
-//
-//   absl::StatusOr<LogTail> tail =
-//       ReadLogTail(run.folder, LogKind::kErrors, std::nullopt);
-//   std::cout << tail->text;
 
 #ifndef TANDEM_VIZ_CORE_LOG_TAIL_H_
 #define TANDEM_VIZ_CORE_LOG_TAIL_H_

@@ -4,10 +4,6 @@
 // frame -> ffmpeg's standard input. Of ffmpeg's formats for a pipe it is the
 // simplest in which a frame has a time: the reader's speed changes nothing.
 // Ownership: pure functions.
-//
-//   Send(matroska_stream::StreamHead(640, 480, 3));
-//   Send(matroska_stream::FrameHead(33, pixels.size()));
-//   Send(pixels);  // rows of 640 * 3 bytes, the top row first
 
 #ifndef TANDEM_VIZ_CORE_MATROSKA_STREAM_H_
 #define TANDEM_VIZ_CORE_MATROSKA_STREAM_H_

@@ -7,11 +7,6 @@
 // caller never waits for it, and the video's times stay right.
 // Ownership: one view; Add and status from one thread.
 //
-//   absl::StatusOr<std::unique_ptr<Mp4Recorder>> recorder =
-//       Mp4Recorder::Start("run.mp4");
-//   (*recorder)->Add(frame, MonotonicNanos());
-//   absl::Status saved = (*recorder)->Finish();  // or RecordingEnds
-//
 // The file consists of fragments: it can be played up to the last complete
 // second if ffmpeg is killed or the disk is full.
 

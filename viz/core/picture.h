@@ -2,10 +2,6 @@
 //
 // Data flow: a frame -> the mean of each square of pixels -> JPEG, 4:2:0, or
 // PNG.
-//
-//   const uint32_t divisor = DivisorFor(640, 480, /*wanted_width=*/320);  // 2
-//   absl::StatusOr<Picture> picture =
-//       EncodePicture(frame, {.divisor = divisor, .quality = 75});
 
 #ifndef TANDEM_VIZ_CORE_PICTURE_H_
 #define TANDEM_VIZ_CORE_PICTURE_H_

@@ -2,10 +2,6 @@
 //
 // Data flow: a program's name -> its path -> a process with the given files.
 // Ownership: the caller waits for the process. Any thread.
-//
-//   TANDEM_ASSIGN_OR_RETURN(std::string path,
-//                           FindProgram("tandem-view", "viz/web/"));
-//   StartProgram({path, "--help"}, {.input = null, .output = log});
 
 #ifndef TANDEM_VIZ_CORE_PROGRAM_START_H_
 #define TANDEM_VIZ_CORE_PROGRAM_START_H_

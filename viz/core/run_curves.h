@@ -5,11 +5,6 @@
 // many values; when all buckets are used, each two neighbours are merged. A
 // bucket has the place of its last value by step, by episode and by time.
 // Ownership: one thread, that of the cache.
-//
-//   RunCurvesCache cache;
-//   RunCurves& curves = cache.Of(run_id, attempt);
-//   client.ReadCurves(run_id, /*with_scalars=*/true, &curves);
-//   for (const auto& bucket : curves.curves()[0].Points(24)) ...
 
 #ifndef TANDEM_VIZ_CORE_RUN_CURVES_H_
 #define TANDEM_VIZ_CORE_RUN_CURVES_H_

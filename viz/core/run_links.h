@@ -3,9 +3,6 @@
 // Data flow: the variables of an engine's process -> the run's id; the
 // configuration in a run's folder -> whether viewers show its frames.
 // Ownership: any thread. Both read files; neither blocks on anything else.
-//
-//   entry.daemon_run = RunOfProcess(engine_pid);
-//   if (WantsFrames(run.folder)) OpenTab(entry);
 
 #ifndef TANDEM_VIZ_CORE_RUN_LINKS_H_
 #define TANDEM_VIZ_CORE_RUN_LINKS_H_

@@ -4,9 +4,6 @@
 // entries. It maps no file and takes no reader's lock, so the engine of a
 // listed run does not begin to render.
 // Ownership: one start page; one thread.
-//
-//   RunList list;
-//   for (const RunEntry& run : list.Scan(MonotonicNanos())) ...
 
 #ifndef TANDEM_VIZ_CORE_RUN_LIST_H_
 #define TANDEM_VIZ_CORE_RUN_LIST_H_

@@ -4,10 +4,6 @@
 // all buckets are used, each two neighbours are merged. So a plot shows the
 // whole run; one extreme sample stays visible as its bucket's min or max.
 // Ownership: one FrameWatch; not thread-safe.
-//
-//   SampleHistory rewards(512);
-//   rewards.Add(now_ns, 0.5);
-//   for (const SampleHistory::Bucket& bucket : rewards.buckets()) ...
 
 #ifndef TANDEM_VIZ_CORE_SAMPLE_HISTORY_H_
 #define TANDEM_VIZ_CORE_SAMPLE_HISTORY_H_

@@ -5,11 +5,6 @@
 // publishes; its scene is then at AttachedScene::Open(region).
 // Ownership: one SceneWatch; it takes one of the engine's attendant slots. Not
 // thread-safe.
-//
-//   absl::StatusOr<std::unique_ptr<SceneStream>> stream =
-//       SceneStream::Open("demo");
-//   absl::Status asked = (*stream)->Want({0, 1, 2});
-//   absl::StatusOr<std::optional<PublishedScene>> news = (*stream)->Next();
 
 #ifndef TANDEM_VIZ_CORE_SCENE_STREAM_H_
 #define TANDEM_VIZ_CORE_SCENE_STREAM_H_

@@ -4,10 +4,6 @@
 // and scrub.
 // Ownership: one view of a run; one thread. Entries are shared: a reader may
 // keep one after the tape has removed it.
-//
-//   Tape<KeptPoses> tape({.span_ns = 600'000'000'000, .thins = true});
-//   tape.Keep(std::move(poses));
-//   std::shared_ptr<const KeptPoses> then = tape.At(now - 5'000'000'000);
 
 #ifndef TANDEM_VIZ_CORE_TAPE_H_
 #define TANDEM_VIZ_CORE_TAPE_H_

@@ -1,9 +1,6 @@
 // ViewerOptions: the viewer's command line.
 //
 // Data flow: argv -> absl flags -> checked options; --help lists the flags.
-//
-//   absl::StatusOr<ViewerOptions> options = ParseViewerOptions(words);
-//   if (options->help_wanted) std::cout << ViewerHelp();
 
 #ifndef TANDEM_VIZ_CORE_VIEWER_OPTIONS_H_
 #define TANDEM_VIZ_CORE_VIEWER_OPTIONS_H_

@@ -6,10 +6,6 @@
 // Ownership: one front end; its one thread. Reading takes nothing of an engine;
 // an action takes an attendant slot.
 //
-//   AsyncEngineControl engines("viewer");
-//   if (auto report = engines.Report("demo", now, 0)) Show(*report);
-//   auto pending = engines.Act("demo", PauseEngine{.on = true});
-//
 // The slot is left when the action is done, except while it holds a pause: the
 // end of the attendant ends the pause.
 

@@ -4,12 +4,6 @@
 // Data flow: a table, a struct -> ObjectOf -> JSON; a table -> KeysOf -> the
 // documented keys.
 // Ownership: tables are constants.
-//
-//   constexpr Field<RingFill> kRing[] = {
-//       Of<&RingFill::capacity>("capacity", "bytes"),
-//       Of<&RingFill::problem>("problem", "empty: none"),
-//   };
-//   Json json = ObjectOf<kRing>(ring);
 
 #ifndef TANDEM_VIZ_INSPECT_FIELD_TABLE_H_
 #define TANDEM_VIZ_INSPECT_FIELD_TABLE_H_

@@ -1,7 +1,4 @@
 // InspectOptions: the command line of the inspector.
-//
-//   absl::StatusOr<InspectOptions> options = ParseInspectOptions(words);
-//   if (options->what == InspectOptions::What::kHelp) Print(InspectHelp());
 
 #ifndef TANDEM_VIZ_INSPECT_INSPECT_OPTIONS_H_
 #define TANDEM_VIZ_INSPECT_INSPECT_OPTIONS_H_

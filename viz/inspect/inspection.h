@@ -3,12 +3,6 @@
 //
 // Data flow: names -> reports (transport/monitoring) -> inspections, with rates
 // and verdicts -> text or JSON. Ownership: the command's one thread.
-//
-//   Inspector inspector;
-//   inspector.InspectName("demo");
-//   ... half a second later ...
-//   Inspection inspection = inspector.InspectName("demo");
-//   if (inspection.status.ok()) std::cout << TextOf(inspection);
 
 #ifndef TANDEM_VIZ_INSPECT_INSPECTION_H_
 #define TANDEM_VIZ_INSPECT_INSPECTION_H_

@@ -3,9 +3,6 @@
 //
 // Data flow: Inspection -> lines of printable ASCII, each ended by a newline;
 // or JSON.
-//
-//   std::cout << TextOf(inspection, absl::Now(), absl::LocalTimeZone());
-//   std::cout << JsonOf(inspection) << "\n";
 
 #ifndef TANDEM_VIZ_INSPECT_INSPECTION_OUTPUT_H_
 #define TANDEM_VIZ_INSPECT_INSPECTION_OUTPUT_H_

@@ -3,10 +3,6 @@
 // Data flow: AsyncDaemonClient's list -> runs -> DaemonRuns.qml; the user's
 // click -> chosen.
 // Ownership: the Viewer; GUI thread.
-//
-//   DaemonRunsModel model(DaemonTarget());
-//   model.SetShown(true);
-//   model.follow(run_id);
 
 #ifndef TANDEM_VIZ_VIEWER_DAEMON_RUNS_MODEL_H_
 #define TANDEM_VIZ_VIEWER_DAEMON_RUNS_MODEL_H_

@@ -5,10 +5,6 @@
 // -> AsyncEngineControl::Act -> said.
 // Ownership: one RunTab; GUI thread. It reads while shown, and takes an
 // attendant slot for each action.
-//
-//   auto* panel = new EnginePanel("demo", &engines, this);
-//   panel->SetShown(true);
-//   panel->switchService("camera", false);
 
 #ifndef TANDEM_VIZ_VIEWER_ENGINE_PANEL_H_
 #define TANDEM_VIZ_VIEWER_ENGINE_PANEL_H_

@@ -3,10 +3,6 @@
 // Data flow: a timer -> FrameWatch::Poll -> frame_ready for each new frame,
 // status_changed after a change of the state.
 // Ownership: one RunTab, in the GUI thread.
-//
-//   auto* consumer = new FastLaneConsumer("tandem", this);
-//   connect(consumer, &FastLaneConsumer::frame_ready, ...);
-//   consumer->start();
 
 #ifndef TANDEM_VIZ_VIEWER_FAST_LANE_CONSUMER_H_
 #define TANDEM_VIZ_VIEWER_FAST_LANE_CONSUMER_H_

@@ -4,8 +4,6 @@
 // Data flow: RunTab::image -> QSGTexture -> QSGImageNode, drawn by a
 // graphics card or by Qt's software renderer.
 // Ownership: FastLaneView.qml. updatePaintNode runs while the GUI thread waits.
-//
-//   FrameItem { anchors.fill: parent; tab: view.tab; clip: true }
 
 #ifndef TANDEM_VIZ_VIEWER_FRAME_ITEM_H_
 #define TANDEM_VIZ_VIEWER_FRAME_ITEM_H_

@@ -5,9 +5,6 @@
 // FastLaneView.qml binds to; actions -> pause, focus, snapshots.
 // Ownership: the Viewer's list of tabs; GUI thread. FrameItem makes its texture
 // from image() while the GUI thread waits.
-//
-//   auto* tab = new RunTab("tandem", "", {.policy_eval = false}, viewer);
-//   tab->Perform(Action::kPause);
 
 #ifndef TANDEM_VIZ_VIEWER_RUN_TAB_H_
 #define TANDEM_VIZ_VIEWER_RUN_TAB_H_

@@ -1,10 +1,6 @@
 // Scene: the QML of the window, loaded and bound to a Viewer.
 //
 // Ownership: main or a test makes it after the application and the Viewer.
-//
-//   Viewer viewer(options);
-//   Scene scene(&viewer);
-//   scene.window()->grabWindow();
 
 #ifndef TANDEM_VIZ_VIEWER_SCENE_H_
 #define TANDEM_VIZ_VIEWER_SCENE_H_

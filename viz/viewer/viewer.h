@@ -3,10 +3,6 @@
 // Data flow: RunList -> runs; the user's keys and clicks -> Perform -> tabs,
 // theme, help; a tab's text -> message. Main.qml binds to it as `viewer`.
 // Ownership: main; GUI thread.
-//
-//   Viewer viewer(options);
-//   engine.setInitialProperties({{"viewer", QVariant::fromValue(&viewer)}});
-//   viewer.SetWindow(window);
 
 #ifndef TANDEM_VIZ_VIEWER_VIEWER_H_
 #define TANDEM_VIZ_VIEWER_VIEWER_H_

@@ -4,10 +4,6 @@
 // reason for a refusal.
 // Ownership: one server; constant after its construction.
 //
-//   Access access(Access::Endpoint::kTcpPort, /*port=*/8900);
-//   std::cout << access.PathWithToken();             // "/?token=..."
-//   if (!access.HasCookie(cookie_header)) return Forbidden();
-//
 // Rules, in this order:
 //
 //   rule                                             prevents

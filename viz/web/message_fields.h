@@ -2,10 +2,6 @@
 //
 // Data flow: the text of a WebSocket message -> JSON -> checked values.
 // Ownership: one message.
-//
-//   MessageFields fields(text);
-//   const int64_t id = fields.Integer("id", 0, 100);
-//   if (!fields.ok()) return false;  // no page of ours sends that
 
 #ifndef TANDEM_VIZ_WEB_MESSAGE_FIELDS_H_
 #define TANDEM_VIZ_WEB_MESSAGE_FIELDS_H_

@@ -1,7 +1,5 @@
 // PageFiles: the files of the page, which are part of the program: those of
 // page/, and three.js, which stays compressed.
-//
-//   if (const PageFile* file = FindPageFile("/app.js")) Send(file->content);
 
 #ifndef TANDEM_VIZ_WEB_PAGE_FILES_H_
 #define TANDEM_VIZ_WEB_PAGE_FILES_H_

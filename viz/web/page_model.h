@@ -4,11 +4,6 @@
 // a browser's actions -> engines and the daemon.
 // Ownership: one server. Its thread calls everything; calls that block run on
 // threads of engines_ and daemon_, and their results are polled.
-//
-//   PageModel page_model({.control = true, .daemon_target = DaemonTarget()});
-//   page_model.Poll(MonotonicNanos());
-//   std::shared_ptr<RunFeed> feed = page_model.Feed("demo");
-//   std::shared_ptr<Pending> pending = page_model.Act(CancelRun{run_id});
 
 #ifndef TANDEM_VIZ_WEB_PAGE_MODEL_H_
 #define TANDEM_VIZ_WEB_PAGE_MODEL_H_

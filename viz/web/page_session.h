@@ -5,11 +5,6 @@
 // slow browser gets newer content instead of a queue.
 // Ownership: one WebSocket; the server's one thread.
 //
-//   PageSession session(&page_model);
-//   if (!session.Receive(text, now)) Close();
-//   session.Tick();                         // after each PageModel::Poll
-//   while (auto message = session.Next(now)) Send(*message);
-//
 // Messages of the browser are JSON objects; `do` names the action:
 //
 //   do        fields                   effect

@@ -3,10 +3,6 @@
 // Data flow: RunFeed, SceneWatch -> what is new for this browser -> messages
 // (page_session.h).
 // Ownership: one PageSession; the server's one thread.
-//
-//   view.Choose(now);
-//   if (auto text = view.SceneText()) Send(*text);
-//   if (auto poses = view.NextPoses(&sent)) Send(*poses);
 
 #ifndef TANDEM_VIZ_WEB_PAGE_VIEW_H_
 #define TANDEM_VIZ_WEB_PAGE_VIEW_H_

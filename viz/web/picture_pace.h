@@ -6,11 +6,6 @@
 // Ownership: one view of one browser. The caller passes the times: no clock, no
 // system call.
 //
-//   PicturePace pace;
-//   pace.MeasuredLine(round_trip_ns);     // of an empty message
-//   if (pace.MaySend()) { Send(picture, pace.quality()); pace.Sent(7, now); }
-//   pace.Drawn(7, later);                 // the browser's acknowledgement
-//
 // A picture's delay is its round trip less that of an empty message: its time
 // in queues and on the line. A delay above kMostDelayNs halves the number of
 // pictures on the way; if that is 1 already, the quality falls. Short delays

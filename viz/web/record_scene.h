@@ -3,8 +3,6 @@
 // Data flow: SceneWatch, for some seconds -> SaveScene; lines of progress on
 // standard error.
 // Ownership: a program's main thread, which it blocks.
-//
-//   absl::Status saved = RecordScene(options, &stop);
 
 #ifndef TANDEM_VIZ_WEB_RECORD_SCENE_H_
 #define TANDEM_VIZ_WEB_RECORD_SCENE_H_

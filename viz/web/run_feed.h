@@ -5,10 +5,6 @@
 // Ownership: the views of all browsers share it; the server's one thread. With
 // the last view of its pictures it detaches, and the run's engine stops
 // rendering.
-//
-//   auto feed = std::make_shared<RunFeed>("demo");
-//   const std::shared_ptr<void> pictures = feed->WatchPictures();
-//   if (feed->Poll(MonotonicNanos())) Send(*feed->Encode(pace.quality(), 640));
 
 #ifndef TANDEM_VIZ_WEB_RUN_FEED_H_
 #define TANDEM_VIZ_WEB_RUN_FEED_H_

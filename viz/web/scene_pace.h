@@ -4,10 +4,6 @@
 // two, one is drawn while the next one comes; a slow line gets fewer, and
 // always the newest. Ownership: one view of one browser. No clock, no system
 // call.
-//
-//   ScenePace pace;
-//   if (pace.MaySend()) pace.Sent(Send(newest));
-//   pace.Posed(number);  // the browser's acknowledgement
 
 #ifndef TANDEM_VIZ_WEB_SCENE_PACE_H_
 #define TANDEM_VIZ_WEB_SCENE_PACE_H_

@@ -5,9 +5,6 @@
 // Ownership: functions without state. The GLB is another program's: it is
 // checked as far as it is changed.
 //
-//   SceneRecording recording = {.name = "demo", .glb = watch.glb(), ...};
-//   absl::Status saved = SaveScene(recording, "demo.html");
-//
 // The page shows all recorded environments; a GLB has one, which other programs
 // show: each moving node has a track of positions and one of rotations.
 

@@ -3,10 +3,6 @@
 // Data flow: a history's buckets -> those that are new or have changed since
 // the last call -> JSON; the browser keeps the others.
 // Ownership: one view of one browser, for one number.
-//
-//   SeriesCursor cursor;
-//   json["return"] = cursor.Next(watch.histories().returns);
-//   // {"bucket_ms": 16, "from": 12, "points": [[ms, mean, min, max], ...]}
 
 #ifndef TANDEM_VIZ_WEB_SERIES_CURSOR_H_
 #define TANDEM_VIZ_WEB_SERIES_CURSOR_H_

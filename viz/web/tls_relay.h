@@ -7,9 +7,6 @@
 // Ownership: the relay owns the browser's socket and one end of the pair; it
 // ends when either side ends.
 //
-//   absl::StatusOr<UniqueFd> plain =
-//       StartTlsRelay(&context, std::move(accepted), certificate);
-//
 // Bounds: kHandshakeSecs for the handshake; a browser that takes nothing for
 // kStalledSecs is disconnected.
 

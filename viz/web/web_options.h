@@ -1,9 +1,6 @@
 // WebOptions: tandem-view's command line.
 //
 // Data flow: argv -> absl flags -> checked options; --help lists the flags.
-//
-//   absl::StatusOr<WebOptions> options = ParseWebOptions(words);
-//   if (options->help_wanted) std::cout << WebHelp();
 
 #ifndef TANDEM_VIZ_WEB_WEB_OPTIONS_H_
 #define TANDEM_VIZ_WEB_WEB_OPTIONS_H_

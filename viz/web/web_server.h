@@ -5,9 +5,6 @@
 // Ownership: the program's main thread, which Run blocks. Everything of Boost
 // is in web_server.cc and tls_relay.cc, which take long to compile.
 //
-//   WebServer server(std::move(sockets), &access, &page_model, std::nullopt);
-//   server.Run();  // until one of StopSignals
-//
 // Bounds against hostile clients:
 //   kMostConnections   at once; a new one replaces the oldest that has no
 //                      WebSocket, and is refused if there is none
