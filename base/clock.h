@@ -6,8 +6,7 @@
 //   Deadline deadline = Deadline::After(2.5);
 //   while (!Ready()) if (deadline.PassedAt(MonotonicNanos())) return Timeout();
 
-#ifndef TANDEM_BASE_CLOCK_H_
-#define TANDEM_BASE_CLOCK_H_
+#pragma once
 
 #include <time.h>
 
@@ -65,5 +64,3 @@ class Deadline {
 };
 
 }  // namespace tandem
-
-#endif  // TANDEM_BASE_CLOCK_H_

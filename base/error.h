@@ -7,8 +7,7 @@
 //   TANDEM_RETURN_IF_ERROR(CheckRegionName(name));
 //   TANDEM_ASSIGN_OR_RETURN(const SideLocks lock, SideLocks::On(region));
 
-#ifndef TANDEM_BASE_ERROR_H_
-#define TANDEM_BASE_ERROR_H_
+#pragma once
 
 #include <utility>
 
@@ -63,5 +62,3 @@ absl::string_view MeaningOf(ErrorCode code);
 bool IsKnown(ErrorCode code);
 
 }  // namespace tandem
-
-#endif  // TANDEM_BASE_ERROR_H_

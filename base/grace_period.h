@@ -8,8 +8,7 @@
 //   if (IsValid(word)) grace.Clear();
 //   else if (grace.Expired()) return kBroken;
 
-#ifndef TANDEM_BASE_GRACE_PERIOD_H_
-#define TANDEM_BASE_GRACE_PERIOD_H_
+#pragma once
 
 #include <cstdint>
 
@@ -36,5 +35,3 @@ class GracePeriod {
 };
 
 }  // namespace tandem
-
-#endif  // TANDEM_BASE_GRACE_PERIOD_H_

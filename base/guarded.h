@@ -8,8 +8,7 @@
 //
 //   absl::Status drawn = Guarded([&] { return source->Draw(place, tile); });
 
-#ifndef TANDEM_BASE_GUARDED_H_
-#define TANDEM_BASE_GUARDED_H_
+#pragma once
 
 #include <cxxabi.h>
 
@@ -63,5 +62,3 @@ auto Guarded(const Call& call) -> decltype(call()) {
 }
 
 }  // namespace tandem
-
-#endif  // TANDEM_BASE_GUARDED_H_

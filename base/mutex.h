@@ -12,8 +12,7 @@
 // symbol of GCC 12's library: programs that use it do not load on systems with
 // GCC 11, such as RHEL 9; wait_for uses only the C library.
 
-#ifndef TANDEM_BASE_MUTEX_H_
-#define TANDEM_BASE_MUTEX_H_
+#pragma once
 
 #include <algorithm>
 #include <chrono>
@@ -80,5 +79,3 @@ class CondVar {
 };
 
 }  // namespace tandem
-
-#endif  // TANDEM_BASE_MUTEX_H_

@@ -7,8 +7,7 @@
 //
 //   absl::StrCat("expected frames, found ", Printable(file_name));
 
-#ifndef TANDEM_BASE_PRINTABLE_H_
-#define TANDEM_BASE_PRINTABLE_H_
+#pragma once
 
 #include <cstddef>
 #include <string>
@@ -36,5 +35,3 @@ std::string PrintableLines(absl::string_view text);
 std::string PrintableHead(absl::string_view text, size_t max_bytes);
 
 }  // namespace tandem
-
-#endif  // TANDEM_BASE_PRINTABLE_H_

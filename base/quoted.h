@@ -4,8 +4,7 @@
 //
 //   absl::StrCat("name: expected agent_0, found ", Quoted(request.name));
 
-#ifndef TANDEM_BASE_QUOTED_H_
-#define TANDEM_BASE_QUOTED_H_
+#pragma once
 
 #include <cstddef>
 #include <string>
@@ -29,5 +28,3 @@ inline std::string Quoted(absl::string_view text) {
 }
 
 }  // namespace tandem
-
-#endif  // TANDEM_BASE_QUOTED_H_

@@ -4,8 +4,7 @@
 //
 //   absl::StrCat("next: chmod 700 ", ShellQuoted(folder));
 
-#ifndef TANDEM_BASE_SHELL_QUOTED_H_
-#define TANDEM_BASE_SHELL_QUOTED_H_
+#pragma once
 
 #include <string>
 
@@ -28,5 +27,3 @@ inline std::string ShellQuoted(absl::string_view text) {
 }
 
 }  // namespace tandem
-
-#endif  // TANDEM_BASE_SHELL_QUOTED_H_

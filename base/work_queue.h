@@ -7,8 +7,7 @@
 //   WorkQueue queue(8, 256);
 //   if (!queue.Add([] { Work(); })) return Overloaded();
 
-#ifndef TANDEM_BASE_WORK_QUEUE_H_
-#define TANDEM_BASE_WORK_QUEUE_H_
+#pragma once
 
 #include <cstddef>
 #include <deque>
@@ -117,5 +116,3 @@ class WorkQueue {
 };
 
 }  // namespace tandem
-
-#endif  // TANDEM_BASE_WORK_QUEUE_H_

@@ -6,8 +6,7 @@
 //   TANDEM_ASSIGN_OR_RETURN(auto fields, ContractFields(*contract));
 //   fields[0];  // {"friction_range", {0.5, 1.25}, ""}
 
-#ifndef TANDEM_ENGINE_ADAPTER_CONTRACT_FIELDS_H_
-#define TANDEM_ENGINE_ADAPTER_CONTRACT_FIELDS_H_
+#pragma once
 
 #include <string>
 #include <vector>
@@ -31,5 +30,3 @@ absl::StatusOr<std::vector<ContractField>> ContractFields(
     const rpc::SimulationContractT& contract);
 
 }  // namespace tandem
-
-#endif  // TANDEM_ENGINE_ADAPTER_CONTRACT_FIELDS_H_

@@ -9,8 +9,7 @@
 //   absl::Status status = canvas.Draw(request);
 //   state.marks = canvas.Marks(env);
 
-#ifndef TANDEM_ENGINE_ADAPTER_DEBUG_CANVAS_H_
-#define TANDEM_ENGINE_ADAPTER_DEBUG_CANVAS_H_
+#pragma once
 
 #include <array>
 #include <cstddef>
@@ -58,5 +57,3 @@ class DebugCanvas final : public DebugPort {
 };
 
 }  // namespace tandem
-
-#endif  // TANDEM_ENGINE_ADAPTER_DEBUG_CANVAS_H_

@@ -22,8 +22,7 @@
 //
 // A tick is one iteration of the engine's own loop, such as a game's frame.
 
-#ifndef TANDEM_ENGINE_ADAPTER_ENGINE_H_
-#define TANDEM_ENGINE_ADAPTER_ENGINE_H_
+#pragma once
 
 #include <cstdint>
 #include <optional>
@@ -181,5 +180,3 @@ class Engine : public EngineBase {
 };
 
 }  // namespace tandem
-
-#endif  // TANDEM_ENGINE_ADAPTER_ENGINE_H_

@@ -31,8 +31,7 @@
 //     engine.Tick();
 //   }
 
-#ifndef TANDEM_ENGINE_ADAPTER_ENGINE_HOST_H_
-#define TANDEM_ENGINE_ADAPTER_ENGINE_HOST_H_
+#pragma once
 
 #include <cstdint>
 #include <functional>
@@ -189,5 +188,3 @@ class EngineHost {
 };
 
 }  // namespace tandem
-
-#endif  // TANDEM_ENGINE_ADAPTER_ENGINE_HOST_H_

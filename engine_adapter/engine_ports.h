@@ -7,8 +7,7 @@
 //
 //   EnginePorts MyEngine::ports() { return {.scene = &scene_}; }
 
-#ifndef TANDEM_ENGINE_ADAPTER_ENGINE_PORTS_H_
-#define TANDEM_ENGINE_ADAPTER_ENGINE_PORTS_H_
+#pragma once
 
 #include <cstddef>
 #include <cstdint>
@@ -289,5 +288,3 @@ struct EnginePorts {
 };
 
 }  // namespace tandem
-
-#endif  // TANDEM_ENGINE_ADAPTER_ENGINE_PORTS_H_

@@ -15,8 +15,7 @@
 //   FrameOptions options = {.width = 320, .height = 240, .envs = {0, 1, 2, 3}};
 //   absl::Status status = CheckFrameOptions(options, num_envs);
 
-#ifndef TANDEM_ENGINE_ADAPTER_FRAME_SOURCE_H_
-#define TANDEM_ENGINE_ADAPTER_FRAME_SOURCE_H_
+#pragma once
 
 #include <cstddef>
 #include <cstdint>
@@ -115,5 +114,3 @@ class FrameSource {
 };
 
 }  // namespace tandem
-
-#endif  // TANDEM_ENGINE_ADAPTER_FRAME_SOURCE_H_

@@ -4,8 +4,7 @@
 //
 //   TANDEM_ASSIGN_OR_RETURN(SceneModel model, GivenScene(bytes));
 
-#ifndef TANDEM_ENGINE_ADAPTER_GIVEN_SCENE_H_
-#define TANDEM_ENGINE_ADAPTER_GIVEN_SCENE_H_
+#pragma once
 
 #include <string>
 
@@ -20,5 +19,3 @@ namespace tandem {
 absl::StatusOr<SceneModel> GivenScene(std::string glb);
 
 }  // namespace tandem
-
-#endif  // TANDEM_ENGINE_ADAPTER_GIVEN_SCENE_H_

@@ -8,8 +8,7 @@
 //   absl::StatusOr<Image> image =
 //       EncodeImage(rgb, width, height, *format);
 
-#ifndef TANDEM_ENGINE_ADAPTER_IMAGE_H_
-#define TANDEM_ENGINE_ADAPTER_IMAGE_H_
+#pragma once
 
 #include <cstdint>
 #include <memory>
@@ -60,5 +59,3 @@ Image EncodeDepth(std::span<const float> metres, uint32_t width,
                   uint32_t height, double farthest_metres);
 
 }  // namespace tandem
-
-#endif  // TANDEM_ENGINE_ADAPTER_IMAGE_H_

@@ -17,8 +17,7 @@
 //               },
 //               .done = std::move(done)});
 
-#ifndef TANDEM_ENGINE_ADAPTER_IMAGE_QUEUE_H_
-#define TANDEM_ENGINE_ADAPTER_IMAGE_QUEUE_H_
+#pragma once
 
 #include <atomic>
 #include <cstddef>
@@ -111,5 +110,3 @@ absl::StatusOr<Image> RenderImage(
     absl::FunctionRef<absl::Status(const FrameTile& tile)> draw);
 
 }  // namespace tandem
-
-#endif  // TANDEM_ENGINE_ADAPTER_IMAGE_QUEUE_H_

@@ -7,8 +7,7 @@
 //   absl::Status status = ParseServices("agent,scene", &config);
 //   status = ParseStreamRates("camera=10,viewport=5", &config);
 
-#ifndef TANDEM_ENGINE_ADAPTER_RPC_CONFIG_H_
-#define TANDEM_ENGINE_ADAPTER_RPC_CONFIG_H_
+#pragma once
 
 #include <array>
 #include <cstddef>
@@ -68,5 +67,3 @@ struct RpcFlags {
 absl::StatusOr<RpcFlags> RpcFromFlags();
 
 }  // namespace tandem
-
-#endif  // TANDEM_ENGINE_ADAPTER_RPC_CONFIG_H_

@@ -14,8 +14,7 @@
 // nodes move, in the order of the poses: docs/protocol.md, "The live scene".
 // GlbBuilder (engine_adapter/scene) writes such files.
 
-#ifndef TANDEM_ENGINE_ADAPTER_SCENE_SOURCE_H_
-#define TANDEM_ENGINE_ADAPTER_SCENE_SOURCE_H_
+#pragma once
 
 #include <cstdint>
 #include <functional>
@@ -60,5 +59,3 @@ class SceneSource {
 };
 
 }  // namespace tandem
-
-#endif  // TANDEM_ENGINE_ADAPTER_SCENE_SOURCE_H_

@@ -10,8 +10,7 @@
 //     });
 //   }
 
-#ifndef TANDEM_ENGINE_ADAPTER_SERVER_MAIN_H_
-#define TANDEM_ENGINE_ADAPTER_SERVER_MAIN_H_
+#pragma once
 
 #include <cstdint>
 #include <functional>
@@ -84,5 +83,3 @@ int RunTickedServer(int argc, const char* const* argv, absl::string_view usage,
                     absl::Span<const OwnFlag> own = {});
 
 }  // namespace tandem
-
-#endif  // TANDEM_ENGINE_ADAPTER_SERVER_MAIN_H_

@@ -15,8 +15,7 @@
 //     ...
 //   }
 
-#ifndef TANDEM_ENGINE_ADAPTER_SUPERVISOR_HOST_H_
-#define TANDEM_ENGINE_ADAPTER_SUPERVISOR_HOST_H_
+#pragma once
 
 #include <cstddef>
 #include <cstdint>
@@ -131,5 +130,3 @@ class SupervisorHost {
 };
 
 }  // namespace tandem
-
-#endif  // TANDEM_ENGINE_ADAPTER_SUPERVISOR_HOST_H_

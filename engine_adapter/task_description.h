@@ -10,8 +10,7 @@
 //   description.action_space = DiscreteSpace{.n = 2};
 //   description.infos = {{.name = "x_position", .at_reset = true}};
 
-#ifndef TANDEM_ENGINE_ADAPTER_TASK_DESCRIPTION_H_
-#define TANDEM_ENGINE_ADAPTER_TASK_DESCRIPTION_H_
+#pragma once
 
 #include <cstddef>
 #include <cstdint>
@@ -95,5 +94,3 @@ absl::StatusOr<TaskDescription> TaskDescriptionFrom(absl::string_view text,
                                                     uint32_t act_size);
 
 }  // namespace tandem
-
-#endif  // TANDEM_ENGINE_ADAPTER_TASK_DESCRIPTION_H_

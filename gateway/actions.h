@@ -3,8 +3,7 @@
 // Data flow: StepRequest.actions, then the groups of SetActionGroup, then the
 // request's own groups -> one row of actions.
 
-#ifndef TANDEM_GATEWAY_ACTIONS_H_
-#define TANDEM_GATEWAY_ACTIONS_H_
+#pragma once
 
 #include <cstddef>
 #include <map>
@@ -33,5 +32,3 @@ absl::Status ComposeActions(const hazel::rpc::StepRequest& request,
                             std::span<float> row);
 
 }  // namespace tandem::gateway
-
-#endif  // TANDEM_GATEWAY_ACTIONS_H_

@@ -4,8 +4,7 @@
 // a second -> RelayStream.
 // Ownership: refers to the slot, which outlives it. One thread at a time.
 
-#ifndef TANDEM_GATEWAY_AGENT_FRAMES_H_
-#define TANDEM_GATEWAY_AGENT_FRAMES_H_
+#pragma once
 
 #include <cstdint>
 #include <memory>
@@ -37,5 +36,3 @@ class AgentFrames final : public StreamItems {
 };
 
 }  // namespace tandem::gateway
-
-#endif  // TANDEM_GATEWAY_AGENT_FRAMES_H_

@@ -2,8 +2,7 @@
 //
 // Data flow: request -> Relay, or a function of its own -> response.
 
-#ifndef TANDEM_GATEWAY_ANSWERS_H_
-#define TANDEM_GATEWAY_ANSWERS_H_
+#pragma once
 
 #include <google/protobuf/message.h>
 
@@ -84,5 +83,3 @@ absl::Status Answer(const hazel::rpc::SetCameraConfigRequest& request,
                     hazel::rpc::CameraConfigAck* response);
 
 }  // namespace tandem::gateway
-
-#endif  // TANDEM_GATEWAY_ANSWERS_H_

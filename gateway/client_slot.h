@@ -8,8 +8,7 @@
 // blocks for at most kInlineSecs. All other calls block as long as their
 // deadlines allow; one thread makes them, the queue for steps.
 
-#ifndef TANDEM_GATEWAY_CLIENT_SLOT_H_
-#define TANDEM_GATEWAY_CLIENT_SLOT_H_
+#pragma once
 
 #include <cstddef>
 #include <cstdint>
@@ -182,5 +181,3 @@ class ClientSlot {
 };
 
 }  // namespace tandem::gateway
-
-#endif  // TANDEM_GATEWAY_CLIENT_SLOT_H_

@@ -7,8 +7,7 @@
 // Ownership: one for a gateway. Thread-safe; no call blocks. A connection's
 // name is that of gRPC's ServerContext::peer().
 
-#ifndef TANDEM_GATEWAY_CONNECTIONS_H_
-#define TANDEM_GATEWAY_CONNECTIONS_H_
+#pragma once
 
 #include <algorithm>
 #include <cstdint>
@@ -94,5 +93,3 @@ class Connections {
 };
 
 }  // namespace tandem::gateway
-
-#endif  // TANDEM_GATEWAY_CONNECTIONS_H_

@@ -3,8 +3,7 @@
 // Data flow: a program's request -> CallOf -> the engine's stream -> TakeAnswer
 // -> items.
 
-#ifndef TANDEM_GATEWAY_ENGINE_ITEMS_H_
-#define TANDEM_GATEWAY_ENGINE_ITEMS_H_
+#pragma once
 
 #include <google/protobuf/message.h>
 
@@ -44,5 +43,3 @@ class EngineItems final : public StreamItems {
 };
 
 }  // namespace tandem::gateway
-
-#endif  // TANDEM_GATEWAY_ENGINE_ITEMS_H_

@@ -3,8 +3,7 @@
 // Data flow: a request -> the attendant's rings -> the engine -> its answer.
 // Ownership: one for a gateway. Any thread may call it.
 
-#ifndef TANDEM_GATEWAY_ENGINE_LINK_H_
-#define TANDEM_GATEWAY_ENGINE_LINK_H_
+#pragma once
 
 #include <memory>
 #include <string>
@@ -60,5 +59,3 @@ class EngineLink {
 };
 
 }  // namespace tandem::gateway
-
-#endif  // TANDEM_GATEWAY_ENGINE_LINK_H_

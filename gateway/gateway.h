@@ -4,8 +4,7 @@
 // answer.
 // Ownership: main. The server must have ended before its destruction.
 
-#ifndef TANDEM_GATEWAY_GATEWAY_H_
-#define TANDEM_GATEWAY_GATEWAY_H_
+#pragma once
 
 #include <cstddef>
 #include <string>
@@ -53,5 +52,3 @@ struct Gateway {
 };
 
 }  // namespace tandem::gateway
-
-#endif  // TANDEM_GATEWAY_GATEWAY_H_

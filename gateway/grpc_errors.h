@@ -3,8 +3,7 @@
 // Data flow: a Status of the transport or of the engine -> grpc::Status ->
 // the program.
 
-#ifndef TANDEM_GATEWAY_GRPC_ERRORS_H_
-#define TANDEM_GATEWAY_GRPC_ERRORS_H_
+#pragma once
 
 #include <grpcpp/support/status.h>
 
@@ -27,5 +26,3 @@ std::string NotReadyText(const absl::Status& status);
 grpc::Status ToGrpc(const absl::Status& status);
 
 }  // namespace tandem::gateway
-
-#endif  // TANDEM_GATEWAY_GRPC_ERRORS_H_

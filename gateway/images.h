@@ -4,8 +4,7 @@
 // message, with the image in it or in a slot of the region -> TakeImage -> RGBA
 // or depth.
 
-#ifndef TANDEM_GATEWAY_IMAGES_H_
-#define TANDEM_GATEWAY_IMAGES_H_
+#pragma once
 
 #include <google/protobuf/message.h>
 
@@ -60,5 +59,3 @@ absl::Status CheckTotalSize(
         images);
 
 }  // namespace tandem::gateway
-
-#endif  // TANDEM_GATEWAY_IMAGES_H_

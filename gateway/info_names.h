@@ -3,8 +3,7 @@
 // Data flow: the description's JSON (docs/protocol.md, "Infos and the
 // description") -> a name for each column; whether there is a reward.
 
-#ifndef TANDEM_GATEWAY_INFO_NAMES_H_
-#define TANDEM_GATEWAY_INFO_NAMES_H_
+#pragma once
 
 #include <cstddef>
 #include <string>
@@ -32,5 +31,3 @@ StepNames StepNamesOf(absl::string_view description, size_t columns);
 StepNames StepNamesOf(const LrbcHeader& plan, const RegionMapping& mapping);
 
 }  // namespace tandem::gateway
-
-#endif  // TANDEM_GATEWAY_INFO_NAMES_H_

@@ -1,7 +1,6 @@
 // Messages as gRPC's bytes, for services of any type of message.
 
-#ifndef TANDEM_GATEWAY_MESSAGE_BYTES_H_
-#define TANDEM_GATEWAY_MESSAGE_BYTES_H_
+#pragma once
 
 #include <google/protobuf/message_lite.h>
 #include <grpcpp/support/byte_buffer.h>
@@ -16,5 +15,3 @@ grpc::Status Parse(const grpc::ByteBuffer& bytes,
                    google::protobuf::MessageLite* message);
 
 }  // namespace tandem::gateway
-
-#endif  // TANDEM_GATEWAY_MESSAGE_BYTES_H_

@@ -7,8 +7,7 @@
 // EntityId is a number, Vec3 and Quat are structs, a `oneof` of id and name is
 // two fields. Fields that only one side has are left out.
 
-#ifndef TANDEM_GATEWAY_MESSAGE_CONVERSION_H_
-#define TANDEM_GATEWAY_MESSAGE_CONVERSION_H_
+#pragma once
 
 #include <google/protobuf/message.h>
 
@@ -30,5 +29,3 @@ void Unpack(const flatbuffers::Table& from, const flatbuffers::TypeTable& type,
             google::protobuf::Message* to);
 
 }  // namespace tandem::gateway
-
-#endif  // TANDEM_GATEWAY_MESSAGE_CONVERSION_H_

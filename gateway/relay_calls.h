@@ -3,8 +3,7 @@
 // Data flow: a program's request -> CallOf -> the engine -> TakeAnswer -> the
 // program's response, or an item of its stream.
 
-#ifndef TANDEM_GATEWAY_RELAY_CALLS_H_
-#define TANDEM_GATEWAY_RELAY_CALLS_H_
+#pragma once
 
 #include <google/protobuf/message.h>
 
@@ -35,5 +34,3 @@ absl::Status TakeAnswer(rpc::MethodId method, RpcMessage* answer,
                         google::protobuf::Message* response);
 
 }  // namespace tandem::gateway
-
-#endif  // TANDEM_GATEWAY_RELAY_CALLS_H_

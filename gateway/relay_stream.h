@@ -6,8 +6,7 @@
 // trailing metadata, "tandem-lost-items". Ownership: deletes itself after gRPC
 // and its thread have finished with it.
 
-#ifndef TANDEM_GATEWAY_RELAY_STREAM_H_
-#define TANDEM_GATEWAY_RELAY_STREAM_H_
+#pragma once
 
 #include <grpcpp/server_context.h>
 #include <grpcpp/support/byte_buffer.h>
@@ -75,5 +74,3 @@ class RelayStream final : public grpc::ServerWriteReactor<grpc::ByteBuffer> {
 };
 
 }  // namespace tandem::gateway
-
-#endif  // TANDEM_GATEWAY_RELAY_STREAM_H_

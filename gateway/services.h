@@ -5,8 +5,7 @@
 // Answer -> Finish.
 // Ownership: the caller owns the services. They must outlive the gRPC server.
 
-#ifndef TANDEM_GATEWAY_SERVICES_H_
-#define TANDEM_GATEWAY_SERVICES_H_
+#pragma once
 
 #include <google/protobuf/descriptor.h>
 #include <grpcpp/generic/async_generic_service.h>
@@ -40,5 +39,3 @@ std::vector<std::unique_ptr<grpc::Service>> MakeServices(Gateway* gateway);
 std::unique_ptr<grpc::CallbackGenericService> MakeRefusals();
 
 }  // namespace tandem::gateway
-
-#endif  // TANDEM_GATEWAY_SERVICES_H_

@@ -5,8 +5,7 @@
 // Ownership: shared by gRPC's reactor and ClientSlot; one of their threads at a
 // time uses it, under the slot's lock.
 
-#ifndef TANDEM_GATEWAY_STEP_CALL_H_
-#define TANDEM_GATEWAY_STEP_CALL_H_
+#pragma once
 
 #include <cstddef>
 #include <cstdint>
@@ -68,5 +67,3 @@ void FillFrame(const StepArrays& arrays, uint64_t frame_seq, uint32_t env,
                hazel::rpc::AgentFrame* frame);
 
 }  // namespace tandem::gateway
-
-#endif  // TANDEM_GATEWAY_STEP_CALL_H_

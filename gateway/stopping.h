@@ -3,8 +3,7 @@
 // Data flow: main's signal -> BeginStopping -> waits in all threads end with
 // kInterrupted, by IsStopping as their InterruptHook.
 
-#ifndef TANDEM_GATEWAY_STOPPING_H_
-#define TANDEM_GATEWAY_STOPPING_H_
+#pragma once
 
 #include "absl/synchronization/notification.h"
 
@@ -22,5 +21,3 @@ inline void BeginStopping() { StopNotification().Notify(); }
 inline bool IsStopping() { return StopNotification().HasBeenNotified(); }
 
 }  // namespace tandem::gateway
-
-#endif  // TANDEM_GATEWAY_STOPPING_H_

@@ -4,8 +4,7 @@
 // RelayStream.
 // Ownership: the stream owns it. One thread calls it.
 
-#ifndef TANDEM_GATEWAY_STREAM_ITEMS_H_
-#define TANDEM_GATEWAY_STREAM_ITEMS_H_
+#pragma once
 
 #include <google/protobuf/message.h>
 
@@ -30,5 +29,3 @@ class StreamItems {
 };
 
 }  // namespace tandem::gateway
-
-#endif  // TANDEM_GATEWAY_STREAM_ITEMS_H_

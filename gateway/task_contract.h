@@ -5,8 +5,7 @@
 // program's contract -> Validate -> errors with the nearest names, or a session
 // whose reward terms select the signals of each Step.
 
-#ifndef TANDEM_GATEWAY_TASK_CONTRACT_H_
-#define TANDEM_GATEWAY_TASK_CONTRACT_H_
+#pragma once
 
 #include <string>
 #include <vector>
@@ -57,5 +56,3 @@ hazel::rpc::NegotiatedTaskSession SessionOf(
 hazel::rpc::EngineCapabilityManifest ManifestOf(const TaskTerms& terms);
 
 }  // namespace tandem::gateway
-
-#endif  // TANDEM_GATEWAY_TASK_CONTRACT_H_

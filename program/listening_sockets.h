@@ -4,8 +4,7 @@
 // -> Unix sockets.
 // Ownership: a ListeningSocket owns its descriptor and its file.
 
-#ifndef TANDEM_PROGRAM_LISTENING_SOCKETS_H_
-#define TANDEM_PROGRAM_LISTENING_SOCKETS_H_
+#pragma once
 
 #include <sys/socket.h>
 #include <sys/types.h>
@@ -78,5 +77,3 @@ absl::Status RemoveStaleSocket(const std::string& path);
 absl::StatusOr<ListeningSocket> ListenOnUnix(const std::string& path);
 
 }  // namespace tandem
-
-#endif  // TANDEM_PROGRAM_LISTENING_SOCKETS_H_

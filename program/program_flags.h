@@ -6,8 +6,7 @@
 // absl::GetFlag.
 // Ownership: refers to absl's flags, which are static.
 
-#ifndef TANDEM_PROGRAM_PROGRAM_FLAGS_H_
-#define TANDEM_PROGRAM_PROGRAM_FLAGS_H_
+#pragma once
 
 #include <map>
 #include <string>
@@ -69,5 +68,3 @@ class ProgramFlags {
 };
 
 }  // namespace tandem
-
-#endif  // TANDEM_PROGRAM_PROGRAM_FLAGS_H_

@@ -10,8 +10,7 @@
 //   screen.Show(text);
 //   screen.Leave();  // before a stop by Ctrl-Z; the next Show returns
 
-#ifndef TANDEM_PROGRAM_SCREEN_H_
-#define TANDEM_PROGRAM_SCREEN_H_
+#pragma once
 
 #include <cstddef>
 #include <string>
@@ -53,5 +52,3 @@ class Screen {
 };
 
 }  // namespace tandem
-
-#endif  // TANDEM_PROGRAM_SCREEN_H_

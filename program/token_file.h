@@ -4,8 +4,7 @@
 // Data flow: --token_file or TANDEM_TOKEN_FILE -> the file's content -> the
 // metadata `authorization: Bearer TOKEN` of each call.
 
-#ifndef TANDEM_PROGRAM_TOKEN_FILE_H_
-#define TANDEM_PROGRAM_TOKEN_FILE_H_
+#pragma once
 
 #include <cstddef>
 #include <string>
@@ -33,5 +32,3 @@ inline std::string BearerOf(absl::string_view token) {
 absl::StatusOr<std::string> ReadToken(const std::string& path);
 
 }  // namespace tandem
-
-#endif  // TANDEM_PROGRAM_TOKEN_FILE_H_

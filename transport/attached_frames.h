@@ -11,8 +11,7 @@
 //   if (frames->reader().Next(&frame) == FrameReader::Found::kFrame)
 //   Show(frame);
 
-#ifndef TANDEM_TRANSPORT_ATTACHED_FRAMES_H_
-#define TANDEM_TRANSPORT_ATTACHED_FRAMES_H_
+#pragma once
 
 #include <cstdint>
 #include <memory>
@@ -85,5 +84,3 @@ class AttachedFrames {
 };
 
 }  // namespace tandem
-
-#endif  // TANDEM_TRANSPORT_ATTACHED_FRAMES_H_

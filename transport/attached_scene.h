@@ -9,8 +9,7 @@
 //   if (scene->reader().Next(&snapshot) == FrameReader::Found::kFrame)
 //     Show(snapshot);
 
-#ifndef TANDEM_TRANSPORT_ATTACHED_SCENE_H_
-#define TANDEM_TRANSPORT_ATTACHED_SCENE_H_
+#pragma once
 
 #include <cstdint>
 #include <memory>
@@ -68,5 +67,3 @@ class AttachedScene {
 };
 
 }  // namespace tandem
-
-#endif  // TANDEM_TRANSPORT_ATTACHED_SCENE_H_

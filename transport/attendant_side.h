@@ -10,8 +10,7 @@
 //   absl::StatusOr<std::unique_ptr<RpcClient>> calls =
 //       RpcClient::Create(panel->get(), {});
 
-#ifndef TANDEM_TRANSPORT_ATTENDANT_SIDE_H_
-#define TANDEM_TRANSPORT_ATTENDANT_SIDE_H_
+#pragma once
 
 #include <cstddef>
 #include <cstdint>
@@ -95,5 +94,3 @@ class AttendantSide final : public RpcSide {
 };
 
 }  // namespace tandem
-
-#endif  // TANDEM_TRANSPORT_ATTENDANT_SIDE_H_

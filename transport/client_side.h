@@ -16,8 +16,7 @@
 //   if (code != ErrorCode::kOk) return client->Explain(code);
 //   Use(client->arrays().obs);
 
-#ifndef TANDEM_TRANSPORT_CLIENT_SIDE_H_
-#define TANDEM_TRANSPORT_CLIENT_SIDE_H_
+#pragma once
 
 #include <cstdint>
 #include <memory>
@@ -281,5 +280,3 @@ class ClientSide final : public RpcSide {
 };
 
 }  // namespace tandem
-
-#endif  // TANDEM_TRANSPORT_CLIENT_SIDE_H_

@@ -11,8 +11,7 @@
 //   absl::StatusOr<CudaReport> cuda = ReadCudaReport();
 //   if (cuda.ok()) Show(cuda->version, cuda->devices);
 
-#ifndef TANDEM_TRANSPORT_CUDA_H_
-#define TANDEM_TRANSPORT_CUDA_H_
+#pragma once
 
 #include <cstdint>
 #include <string>
@@ -59,5 +58,3 @@ struct CudaReport {
 absl::StatusOr<CudaReport> ReadCudaReport();
 
 }  // namespace tandem
-
-#endif  // TANDEM_TRANSPORT_CUDA_H_

@@ -15,8 +15,7 @@
 //   const AlignedEnvelope envelope(bytes);
 //   if (envelope.get() == nullptr) return NotAnEnvelope();
 
-#ifndef TANDEM_TRANSPORT_ENVELOPE_H_
-#define TANDEM_TRANSPORT_ENVELOPE_H_
+#pragma once
 
 #include <cstddef>
 #include <cstdint>
@@ -114,5 +113,3 @@ class AlignedEnvelope {
 };
 
 }  // namespace tandem
-
-#endif  // TANDEM_TRANSPORT_ENVELOPE_H_

@@ -14,8 +14,7 @@
 //   ... make the region; in each exchange: write to gpu->At(record) ...
 //   TANDEM_RETURN_IF_ERROR(gpu->Record());  // then publish
 
-#ifndef TANDEM_TRANSPORT_EXPORTED_ARRAYS_H_
-#define TANDEM_TRANSPORT_EXPORTED_ARRAYS_H_
+#pragma once
 
 #include <cstdint>
 #include <memory>
@@ -86,5 +85,3 @@ class ExportedArrays {
 };
 
 }  // namespace tandem
-
-#endif  // TANDEM_TRANSPORT_EXPORTED_ARRAYS_H_

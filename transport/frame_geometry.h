@@ -8,8 +8,7 @@
 //       PlanFrameRing({.width = 640, .height = 480});
 //   FrameRingBytes(*header);  // bytes to reserve
 
-#ifndef TANDEM_TRANSPORT_FRAME_GEOMETRY_H_
-#define TANDEM_TRANSPORT_FRAME_GEOMETRY_H_
+#pragma once
 
 #include <cstdint>
 
@@ -84,5 +83,3 @@ absl::StatusOr<FrameGeometry> CheckFrameRing(
     FrameKind kind = FrameKind::kImages);
 
 }  // namespace tandem
-
-#endif  // TANDEM_TRANSPORT_FRAME_GEOMETRY_H_

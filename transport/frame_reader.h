@@ -17,8 +17,7 @@
 // it. So an invalid header first counts as no news, and as broken after
 // kFrameGraceNs.
 
-#ifndef TANDEM_TRANSPORT_FRAME_READER_H_
-#define TANDEM_TRANSPORT_FRAME_READER_H_
+#pragma once
 
 #include <cstddef>
 #include <cstdint>
@@ -126,5 +125,3 @@ class FrameReader {
 };
 
 }  // namespace tandem
-
-#endif  // TANDEM_TRANSPORT_FRAME_READER_H_

@@ -23,8 +23,7 @@
 // The order, for frame h; docs/protocol.md, "Frames", has the argument:
 //   seq = 2h+1; fence; frame and metadata; fence; seq = 2h+2; head = h
 
-#ifndef TANDEM_TRANSPORT_FRAME_WRITER_H_
-#define TANDEM_TRANSPORT_FRAME_WRITER_H_
+#pragma once
 
 #include <cstddef>
 #include <cstdint>
@@ -97,5 +96,3 @@ class FrameWriter {
 };
 
 }  // namespace tandem
-
-#endif  // TANDEM_TRANSPORT_FRAME_WRITER_H_

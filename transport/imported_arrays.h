@@ -13,8 +13,7 @@
 //   ... kernels on `stream` read arrays->At(record) ...
 //   TANDEM_RETURN_IF_ERROR(arrays->AwaitReaders());  // before the next send
 
-#ifndef TANDEM_TRANSPORT_IMPORTED_ARRAYS_H_
-#define TANDEM_TRANSPORT_IMPORTED_ARRAYS_H_
+#pragma once
 
 #include <cstdint>
 #include <memory>
@@ -88,5 +87,3 @@ class ImportedArrays {
 };
 
 }  // namespace tandem
-
-#endif  // TANDEM_TRANSPORT_IMPORTED_ARRAYS_H_

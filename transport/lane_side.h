@@ -15,8 +15,7 @@
 //   }
 //   return client.Explain(code);
 
-#ifndef TANDEM_TRANSPORT_LANE_SIDE_H_
-#define TANDEM_TRANSPORT_LANE_SIDE_H_
+#pragma once
 
 #include <cstddef>
 #include <cstdint>
@@ -101,5 +100,3 @@ class LaneSide {
 };
 
 }  // namespace tandem
-
-#endif  // TANDEM_TRANSPORT_LANE_SIDE_H_

@@ -9,8 +9,7 @@
 //       OwnedFrameSegment::Create("run-7", {.width = 640, .height = 480});
 //   if (segment->HasReader()) segment->writer().Publish(pixels, {}, "");
 
-#ifndef TANDEM_TRANSPORT_OWNED_FRAME_SEGMENT_H_
-#define TANDEM_TRANSPORT_OWNED_FRAME_SEGMENT_H_
+#pragma once
 
 #include <cstdint>
 #include <memory>
@@ -64,5 +63,3 @@ class OwnedFrameSegment {
 };
 
 }  // namespace tandem
-
-#endif  // TANDEM_TRANSPORT_OWNED_FRAME_SEGMENT_H_

@@ -12,8 +12,7 @@
 //   snapshot.Resize(8, segment->max_rows());
 //   segment->Publish(snapshot);
 
-#ifndef TANDEM_TRANSPORT_OWNED_SCENE_SEGMENT_H_
-#define TANDEM_TRANSPORT_OWNED_SCENE_SEGMENT_H_
+#pragma once
 
 #include <cstdint>
 #include <memory>
@@ -65,5 +64,3 @@ class OwnedSceneSegment {
 };
 
 }  // namespace tandem
-
-#endif  // TANDEM_TRANSPORT_OWNED_SCENE_SEGMENT_H_

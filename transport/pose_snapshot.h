@@ -9,8 +9,7 @@
 //   snapshot.row(0).env = 5;
 //   snapshot.poses(0)[0] = x_of_the_first_node;
 
-#ifndef TANDEM_TRANSPORT_POSE_SNAPSHOT_H_
-#define TANDEM_TRANSPORT_POSE_SNAPSHOT_H_
+#pragma once
 
 #include <algorithm>
 #include <cmath>
@@ -78,5 +77,3 @@ class PoseSnapshot {
 };
 
 }  // namespace tandem
-
-#endif  // TANDEM_TRANSPORT_POSE_SNAPSHOT_H_

@@ -13,8 +13,7 @@
 //   if (!header.ok()) return header.status();
 //   Show(TaskOf(*header), header->num_envs);
 
-#ifndef TANDEM_TRANSPORT_REGION_H_
-#define TANDEM_TRANSPORT_REGION_H_
+#pragma once
 
 #include <cstddef>
 #include <cstdint>
@@ -177,5 +176,3 @@ inline absl::string_view DescriptionOf(const LrbcHeader& header,
 }
 
 }  // namespace tandem
-
-#endif  // TANDEM_TRANSPORT_REGION_H_

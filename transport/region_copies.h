@@ -18,8 +18,7 @@
 //   ... kernels on `stream` read copies->At(copy, 0) ...
 //   TANDEM_RETURN_IF_ERROR(copies->AwaitRead());  // before the next send
 
-#ifndef TANDEM_TRANSPORT_REGION_COPIES_H_
-#define TANDEM_TRANSPORT_REGION_COPIES_H_
+#pragma once
 
 #include <array>
 #include <cstddef>
@@ -126,5 +125,3 @@ class RegionCopies {
 };
 
 }  // namespace tandem
-
-#endif  // TANDEM_TRANSPORT_REGION_COPIES_H_

@@ -5,8 +5,7 @@
 //   const RegionSpec spec = {
 //       .num_envs = 64, .obs_size = 17, .act_size = 6, .task = "demo"};
 
-#ifndef TANDEM_TRANSPORT_REGION_SPEC_H_
-#define TANDEM_TRANSPORT_REGION_SPEC_H_
+#pragma once
 
 #include <array>
 #include <cstdint>
@@ -91,5 +90,3 @@ struct RegionSpec {
 };
 
 }  // namespace tandem
-
-#endif  // TANDEM_TRANSPORT_REGION_SPEC_H_

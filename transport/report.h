@@ -12,8 +12,7 @@
 //   ... a second later ...
 //   std::optional<RegionRates> rates = RatesBetween(*report, later);
 
-#ifndef TANDEM_TRANSPORT_REPORT_H_
-#define TANDEM_TRANSPORT_REPORT_H_
+#pragma once
 
 #include <cstdint>
 #include <optional>
@@ -289,5 +288,3 @@ struct RunReport {
 std::optional<RunReport> ReadRunReport(absl::string_view name);
 
 }  // namespace tandem
-
-#endif  // TANDEM_TRANSPORT_REPORT_H_

@@ -17,8 +17,7 @@
 // One of the waiting threads reads the ring for all. The others sleep until it
 // has a message for them, or until it stops waiting.
 
-#ifndef TANDEM_TRANSPORT_RPC_CLIENT_H_
-#define TANDEM_TRANSPORT_RPC_CLIENT_H_
+#pragma once
 
 #include <cstddef>
 #include <cstdint>
@@ -159,5 +158,3 @@ class RpcSession {
 };
 
 }  // namespace tandem
-
-#endif  // TANDEM_TRANSPORT_RPC_CLIENT_H_

@@ -19,8 +19,7 @@
 //
 // docs/protocol.md, "Slots for requested images", is the specification.
 
-#ifndef TANDEM_TRANSPORT_RPC_SIDE_H_
-#define TANDEM_TRANSPORT_RPC_SIDE_H_
+#pragma once
 
 #include <cstddef>
 #include <memory>
@@ -95,5 +94,3 @@ class ImageLease {
 };
 
 }  // namespace tandem
-
-#endif  // TANDEM_TRANSPORT_RPC_SIDE_H_

@@ -5,8 +5,7 @@
 //
 //   const RunSnapshot run = {.last_reward = 0.5, .episodes = 17};
 
-#ifndef TANDEM_TRANSPORT_RUN_SNAPSHOT_H_
-#define TANDEM_TRANSPORT_RUN_SNAPSHOT_H_
+#pragma once
 
 #include <cstdint>
 
@@ -24,5 +23,3 @@ struct RunSnapshot {
 };
 
 }  // namespace tandem
-
-#endif  // TANDEM_TRANSPORT_RUN_SNAPSHOT_H_

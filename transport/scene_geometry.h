@@ -8,8 +8,7 @@
 //                                                glb.size());
 //   SceneBytes(*plan);  // to reserve
 
-#ifndef TANDEM_TRANSPORT_SCENE_GEOMETRY_H_
-#define TANDEM_TRANSPORT_SCENE_GEOMETRY_H_
+#pragma once
 
 #include <cstddef>
 #include <cstdint>
@@ -58,5 +57,3 @@ FrameWriter WriteScene(const SceneHeader& planned, absl::string_view glb,
 absl::Status CheckScene(const SceneHeader& header, uint64_t bytes);
 
 }  // namespace tandem
-
-#endif  // TANDEM_TRANSPORT_SCENE_GEOMETRY_H_

@@ -13,8 +13,7 @@
 // The content is untrusted, as that of FrameReader. The GLB is not checked:
 // parse a copy.
 
-#ifndef TANDEM_TRANSPORT_SCENE_READER_H_
-#define TANDEM_TRANSPORT_SCENE_READER_H_
+#pragma once
 
 #include <cstddef>
 #include <cstdint>
@@ -64,5 +63,3 @@ class SceneReader {
 };
 
 }  // namespace tandem
-
-#endif  // TANDEM_TRANSPORT_SCENE_READER_H_

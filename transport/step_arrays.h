@@ -10,8 +10,7 @@
 //   const StepArrays& arrays = client.arrays();
 //   arrays.obs[env * arrays.obs_size + i]
 
-#ifndef TANDEM_TRANSPORT_STEP_ARRAYS_H_
-#define TANDEM_TRANSPORT_STEP_ARRAYS_H_
+#pragma once
 
 #include <algorithm>
 #include <cstddef>
@@ -88,5 +87,3 @@ struct StepArrays {
 };
 
 }  // namespace tandem
-
-#endif  // TANDEM_TRANSPORT_STEP_ARRAYS_H_

@@ -7,8 +7,7 @@
 //   StepTimesSnapshot now = SnapshotOf(header->engine_step_times);
 //   double p99_ns = now.Quantile(0.99);
 
-#ifndef TANDEM_TRANSPORT_STEP_TIMES_H_
-#define TANDEM_TRANSPORT_STEP_TIMES_H_
+#pragma once
 
 #include <algorithm>
 #include <array>
@@ -76,5 +75,3 @@ StepTimesSnapshot SnapshotOf(const StepTimes& times);
 void ClearStepTimes(StepTimes* times);
 
 }  // namespace tandem
-
-#endif  // TANDEM_TRANSPORT_STEP_TIMES_H_

@@ -10,8 +10,7 @@
 //   NameOf(*wait)  // "adaptive"
 //   ClientSide::Attach("demo", {.wait = *wait, .interrupted = &HasSignal});
 
-#ifndef TANDEM_TRANSPORT_WAIT_STRATEGY_H_
-#define TANDEM_TRANSPORT_WAIT_STRATEGY_H_
+#pragma once
 
 #include <cstdint>
 #include <optional>
@@ -56,5 +55,3 @@ constexpr std::optional<WaitStrategy> WaitStrategyNamed(
 using InterruptHook = bool (*)();
 
 }  // namespace tandem
-
-#endif  // TANDEM_TRANSPORT_WAIT_STRATEGY_H_

@@ -19,8 +19,7 @@
 //     ...
 //   }
 
-#ifndef TANDEM_TRANSPORT_WORKER_SIDE_H_
-#define TANDEM_TRANSPORT_WORKER_SIDE_H_
+#pragma once
 
 #include <cstdint>
 #include <memory>
@@ -152,5 +151,3 @@ class WorkerSide {
 };
 
 }  // namespace tandem
-
-#endif  // TANDEM_TRANSPORT_WORKER_SIDE_H_

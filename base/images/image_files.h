@@ -7,8 +7,7 @@
 //       EncodeJpeg({.pixels = pixels, .width = 640, .height = 480},
 //                  {.quality = 75});
 
-#ifndef TANDEM_BASE_IMAGES_IMAGE_FILES_H_
-#define TANDEM_BASE_IMAGES_IMAGE_FILES_H_
+#pragma once
 
 #include <cstddef>
 #include <cstdint>
@@ -44,5 +43,3 @@ absl::StatusOr<std::vector<uint8_t>> EncodeJpeg(const PixelRows& rows,
 absl::StatusOr<std::vector<uint8_t>> EncodePng(const PixelRows& rows);
 
 }  // namespace tandem
-
-#endif  // TANDEM_BASE_IMAGES_IMAGE_FILES_H_

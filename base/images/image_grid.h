@@ -5,8 +5,7 @@
 //
 //   const ImageGrid grid = ImageGrid::Of(5);  // 3 rows of 2
 
-#ifndef TANDEM_BASE_IMAGES_IMAGE_GRID_H_
-#define TANDEM_BASE_IMAGES_IMAGE_GRID_H_
+#pragma once
 
 #include <cstdint>
 
@@ -29,5 +28,3 @@ struct ImageGrid {
 };
 
 }  // namespace tandem
-
-#endif  // TANDEM_BASE_IMAGES_IMAGE_GRID_H_

@@ -6,8 +6,7 @@
 // Ownership: Python owns it. It and each tensor keep the memory's owner. All
 // calls need the GIL; the end of a tensor does not.
 
-#ifndef TANDEM_CLIENT_PY_BINDINGS_CUDA_ARRAY_H_
-#define TANDEM_CLIENT_PY_BINDINGS_CUDA_ARRAY_H_
+#pragma once
 
 #include <pybind11/pybind11.h>
 
@@ -77,5 +76,3 @@ pybind11::dict CudaDriverRow();
 void DefineCudaArray(pybind11::module_& module);
 
 }  // namespace tandem
-
-#endif  // TANDEM_CLIENT_PY_BINDINGS_CUDA_ARRAY_H_

@@ -6,8 +6,7 @@
 // each send. All calls need the GIL; calls that wait release it. Calls are
 // calls of the client: in one thread at a time.
 
-#ifndef TANDEM_CLIENT_PY_BINDINGS_DEVICE_COPIES_H_
-#define TANDEM_CLIENT_PY_BINDINGS_DEVICE_COPIES_H_
+#pragma once
 
 #include <pybind11/numpy.h>
 #include <pybind11/pybind11.h>
@@ -44,5 +43,3 @@ class DeviceCopies {
 };
 
 }  // namespace tandem
-
-#endif  // TANDEM_CLIENT_PY_BINDINGS_DEVICE_COPIES_H_

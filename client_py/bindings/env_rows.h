@@ -7,8 +7,7 @@
 // Run needs the GIL, and calls environments with it. It knows no protocol: the
 // caller decides when the rows belong to it, and publishes the results.
 
-#ifndef TANDEM_CLIENT_PY_BINDINGS_ENV_ROWS_H_
-#define TANDEM_CLIENT_PY_BINDINGS_ENV_ROWS_H_
+#pragma once
 
 #include <pybind11/numpy.h>
 #include <pybind11/pybind11.h>
@@ -176,5 +175,3 @@ class EnvRows {
 };
 
 }  // namespace tandem
-
-#endif  // TANDEM_CLIENT_PY_BINDINGS_ENV_ROWS_H_

@@ -19,8 +19,7 @@
 // list is empty, an absent table or struct is None. (A test checks that answers
 // have no other defaults.)
 
-#ifndef TANDEM_CLIENT_PY_BINDINGS_ENVELOPE_VALUES_H_
-#define TANDEM_CLIENT_PY_BINDINGS_ENVELOPE_VALUES_H_
+#pragma once
 
 #include <pybind11/pybind11.h>
 
@@ -42,5 +41,3 @@ PackedCall PackRequest(rpc::MethodId method, pybind11::handle fields,
 pybind11::dict PayloadValues(const rpc::Envelope& envelope);
 
 }  // namespace tandem
-
-#endif  // TANDEM_CLIENT_PY_BINDINGS_ENVELOPE_VALUES_H_

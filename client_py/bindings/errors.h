@@ -4,8 +4,7 @@
 // class of tandem.errors that the row names.
 // Ownership: none; all calls need the GIL.
 
-#ifndef TANDEM_CLIENT_PY_BINDINGS_ERRORS_H_
-#define TANDEM_CLIENT_PY_BINDINGS_ERRORS_H_
+#pragma once
 
 #include <pybind11/pybind11.h>
 
@@ -51,5 +50,3 @@ class OneCall {
 };
 
 }  // namespace tandem
-
-#endif  // TANDEM_CLIENT_PY_BINDINGS_ERRORS_H_

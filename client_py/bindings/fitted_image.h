@@ -3,8 +3,7 @@
 // Data flow: what an environment's `render` returned -> a tile of a frame.
 // Ownership: none; the caller holds the GIL.
 
-#ifndef TANDEM_CLIENT_PY_BINDINGS_FITTED_IMAGE_H_
-#define TANDEM_CLIENT_PY_BINDINGS_FITTED_IMAGE_H_
+#pragma once
 
 #include <pybind11/numpy.h>
 
@@ -22,5 +21,3 @@ void FitImage(
     const pybind11::array_t<uint8_t, pybind11::array::c_style>& image);
 
 }  // namespace tandem
-
-#endif  // TANDEM_CLIENT_PY_BINDINGS_FITTED_IMAGE_H_

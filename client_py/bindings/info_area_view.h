@@ -5,8 +5,7 @@
 // Ownership: the area outlives the view. The worker may write anything at any
 // time: only values and the bytes of pickles can then change.
 
-#ifndef TANDEM_CLIENT_PY_BINDINGS_INFO_AREA_VIEW_H_
-#define TANDEM_CLIENT_PY_BINDINGS_INFO_AREA_VIEW_H_
+#pragma once
 
 #include <cstddef>
 #include <cstdint>
@@ -85,5 +84,3 @@ class InfoAreaView {
 };
 
 }  // namespace tandem
-
-#endif  // TANDEM_CLIENT_PY_BINDINGS_INFO_AREA_VIEW_H_

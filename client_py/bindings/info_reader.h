@@ -7,8 +7,7 @@
 // outlive it. All calls need the GIL. Only the trainer process makes one: it
 // unpickles what the workers have written, and so trusts them.
 
-#ifndef TANDEM_CLIENT_PY_BINDINGS_INFO_READER_H_
-#define TANDEM_CLIENT_PY_BINDINGS_INFO_READER_H_
+#pragma once
 
 #include <pybind11/numpy.h>
 #include <pybind11/pybind11.h>
@@ -110,5 +109,3 @@ class InfoReader {
 };
 
 }  // namespace tandem
-
-#endif  // TANDEM_CLIENT_PY_BINDINGS_INFO_READER_H_

@@ -7,8 +7,7 @@
 // GIL. A dict whose pattern is known is written without an allocation, unless
 // it has pickled values.
 
-#ifndef TANDEM_CLIENT_PY_BINDINGS_INFO_WRITER_H_
-#define TANDEM_CLIENT_PY_BINDINGS_INFO_WRITER_H_
+#pragma once
 
 #include <pybind11/pybind11.h>
 
@@ -133,5 +132,3 @@ class InfoWriter {
 };
 
 }  // namespace tandem
-
-#endif  // TANDEM_CLIENT_PY_BINDINGS_INFO_WRITER_H_

@@ -6,8 +6,7 @@
 // share the mapping and may outlive the client. All calls need the GIL; calls
 // that wait release it.
 
-#ifndef TANDEM_CLIENT_PY_BINDINGS_NATIVE_CLIENT_H_
-#define TANDEM_CLIENT_PY_BINDINGS_NATIVE_CLIENT_H_
+#pragma once
 
 #include <pybind11/pybind11.h>
 
@@ -189,5 +188,3 @@ class NativeClient {
 pybind11::object MakeStepMethodType();  // step_method.cc
 
 }  // namespace tandem
-
-#endif  // TANDEM_CLIENT_PY_BINDINGS_NATIVE_CLIENT_H_

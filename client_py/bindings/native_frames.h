@@ -9,8 +9,7 @@
 // gigabytes takes seconds. Other calls keep it: a Close in another thread would
 // unmap the frame during its copy.
 
-#ifndef TANDEM_CLIENT_PY_BINDINGS_NATIVE_FRAMES_H_
-#define TANDEM_CLIENT_PY_BINDINGS_NATIVE_FRAMES_H_
+#pragma once
 
 #include <pybind11/numpy.h>
 #include <pybind11/pybind11.h>
@@ -132,5 +131,3 @@ class EpisodeReturns {
 };
 
 }  // namespace tandem
-
-#endif  // TANDEM_CLIENT_PY_BINDINGS_NATIVE_FRAMES_H_

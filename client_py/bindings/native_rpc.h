@@ -7,8 +7,7 @@
 // it. Any number of Python threads may call it, also during a step of another
 // thread.
 
-#ifndef TANDEM_CLIENT_PY_BINDINGS_NATIVE_RPC_H_
-#define TANDEM_CLIENT_PY_BINDINGS_NATIVE_RPC_H_
+#pragma once
 
 #include <pybind11/pybind11.h>
 
@@ -129,5 +128,3 @@ class NativeAttendant {
 };
 
 }  // namespace tandem
-
-#endif  // TANDEM_CLIENT_PY_BINDINGS_NATIVE_RPC_H_

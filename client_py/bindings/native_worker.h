@@ -6,8 +6,7 @@
 // Ownership: tandem.workers.worker holds one. All calls need the GIL; Serve
 // releases it while it waits. The views share the mapping and may outlive it.
 
-#ifndef TANDEM_CLIENT_PY_BINDINGS_NATIVE_WORKER_H_
-#define TANDEM_CLIENT_PY_BINDINGS_NATIVE_WORKER_H_
+#pragma once
 
 #include <pybind11/numpy.h>
 #include <pybind11/pybind11.h>
@@ -65,5 +64,3 @@ class NativeWorker {
 };
 
 }  // namespace tandem
-
-#endif  // TANDEM_CLIENT_PY_BINDINGS_NATIVE_WORKER_H_

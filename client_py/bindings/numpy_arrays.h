@@ -8,8 +8,7 @@
 //   PyObject* rewards = NewArray(Descriptor<double>(), {num_envs});
 //   Data<double>(rewards)[0] = 1;
 
-#ifndef TANDEM_CLIENT_PY_BINDINGS_NUMPY_ARRAYS_H_
-#define TANDEM_CLIENT_PY_BINDINGS_NUMPY_ARRAYS_H_
+#pragma once
 
 #include <pybind11/numpy.h>
 #include <pybind11/pybind11.h>
@@ -107,5 +106,3 @@ PyObject* NewArray(PyObject* descriptor, const pybind11::ssize_t (&shape)[N]) {
 }
 
 }  // namespace tandem
-
-#endif  // TANDEM_CLIENT_PY_BINDINGS_NUMPY_ARRAYS_H_

@@ -4,8 +4,7 @@
 // Ownership: each view's base holds a reference to the mapping. The memory is
 // unmapped when the client and all views are destroyed.
 
-#ifndef TANDEM_CLIENT_PY_BINDINGS_REGION_VIEWS_H_
-#define TANDEM_CLIENT_PY_BINDINGS_REGION_VIEWS_H_
+#pragma once
 
 #include <pybind11/numpy.h>
 #include <pybind11/pybind11.h>
@@ -73,5 +72,3 @@ struct RegionViews {
 };
 
 }  // namespace tandem
-
-#endif  // TANDEM_CLIENT_PY_BINDINGS_REGION_VIEWS_H_

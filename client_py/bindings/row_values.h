@@ -7,8 +7,7 @@
 // Observations or Actions of tandem.spaces.batches.
 // Ownership: EnvRows has three. All calls need the GIL.
 
-#ifndef TANDEM_CLIENT_PY_BINDINGS_ROW_VALUES_H_
-#define TANDEM_CLIENT_PY_BINDINGS_ROW_VALUES_H_
+#pragma once
 
 #include <pybind11/numpy.h>
 #include <pybind11/pybind11.h>
@@ -64,5 +63,3 @@ class RowValues {
 };
 
 }  // namespace tandem
-
-#endif  // TANDEM_CLIENT_PY_BINDINGS_ROW_VALUES_H_

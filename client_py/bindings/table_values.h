@@ -5,8 +5,7 @@
 // the type table -> builder.
 // Ownership: none; needs the GIL. Results and arguments are copied.
 
-#ifndef TANDEM_CLIENT_PY_BINDINGS_TABLE_VALUES_H_
-#define TANDEM_CLIENT_PY_BINDINGS_TABLE_VALUES_H_
+#pragma once
 
 #include <pybind11/pybind11.h>
 
@@ -72,5 +71,3 @@ flatbuffers::Offset<void> PackTable(pybind11::handle fields,
                                     flatbuffers::FlatBufferBuilder* builder);
 
 }  // namespace tandem
-
-#endif  // TANDEM_CLIENT_PY_BINDINGS_TABLE_VALUES_H_

@@ -9,8 +9,7 @@
 // the client alive. The arrays of its options are views of the client's region.
 // All calls need the GIL; calls that wait release it.
 
-#ifndef TANDEM_CLIENT_PY_BINDINGS_VECTOR_STEP_H_
-#define TANDEM_CLIENT_PY_BINDINGS_VECTOR_STEP_H_
+#pragma once
 
 #include <pybind11/numpy.h>
 #include <pybind11/pybind11.h>
@@ -150,5 +149,3 @@ class VectorStep {
 };
 
 }  // namespace tandem
-
-#endif  // TANDEM_CLIENT_PY_BINDINGS_VECTOR_STEP_H_

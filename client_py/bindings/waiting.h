@@ -7,8 +7,7 @@
 //   if (code != ErrorCode::kOk) ...
 //   RaiseWhatPythonRaised();
 
-#ifndef TANDEM_CLIENT_PY_BINDINGS_WAITING_H_
-#define TANDEM_CLIENT_PY_BINDINGS_WAITING_H_
+#pragma once
 
 #include <pybind11/pybind11.h>
 
@@ -48,5 +47,3 @@ inline void RaiseWhatPythonRaised() {
 }
 
 }  // namespace tandem
-
-#endif  // TANDEM_CLIENT_PY_BINDINGS_WAITING_H_

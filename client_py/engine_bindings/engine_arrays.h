@@ -8,8 +8,7 @@
 // Ownership: PythonEngine owns it. Python may keep the arrays: those of the
 // region keep it mapped, and the copies belong to Python.
 
-#ifndef TANDEM_CLIENT_PY_ENGINE_BINDINGS_ENGINE_ARRAYS_H_
-#define TANDEM_CLIENT_PY_ENGINE_BINDINGS_ENGINE_ARRAYS_H_
+#pragma once
 
 #include <pybind11/numpy.h>
 #include <pybind11/pybind11.h>
@@ -63,5 +62,3 @@ class EngineArrays {
 };
 
 }  // namespace tandem
-
-#endif  // TANDEM_CLIENT_PY_ENGINE_BINDINGS_ENGINE_ARRAYS_H_

@@ -6,8 +6,7 @@
 // Ownership: tandem.workers.supervisor holds one, and one thread calls it. All
 // calls need the GIL; Next releases it while it waits.
 
-#ifndef TANDEM_CLIENT_PY_ENGINE_BINDINGS_NATIVE_SUPERVISOR_H_
-#define TANDEM_CLIENT_PY_ENGINE_BINDINGS_NATIVE_SUPERVISOR_H_
+#pragma once
 
 #include <pybind11/numpy.h>
 #include <pybind11/pybind11.h>
@@ -100,5 +99,3 @@ RegionSpec SpecOfWorkers(uint32_t num_envs, uint32_t num_workers,
                          const FrameGeometry& frames);
 
 }  // namespace tandem
-
-#endif  // TANDEM_CLIENT_PY_ENGINE_BINDINGS_NATIVE_SUPERVISOR_H_

@@ -6,8 +6,7 @@
 // Ownership: PythonEngine owns it; its ports use it. All calls come from the
 // stepping thread.
 
-#ifndef TANDEM_CLIENT_PY_ENGINE_BINDINGS_PYTHON_ADAPTOR_H_
-#define TANDEM_CLIENT_PY_ENGINE_BINDINGS_PYTHON_ADAPTOR_H_
+#pragma once
 
 #include <pybind11/pybind11.h>
 
@@ -101,5 +100,3 @@ class PythonAdaptor {
 absl::Status StatusOf(const pybind11::error_already_set& error);
 
 }  // namespace tandem
-
-#endif  // TANDEM_CLIENT_PY_ENGINE_BINDINGS_PYTHON_ADAPTOR_H_

@@ -6,8 +6,7 @@
 // Ownership: the server or `serve` owns it. The stepping thread calls it,
 // without the GIL.
 
-#ifndef TANDEM_CLIENT_PY_ENGINE_BINDINGS_PYTHON_ENGINE_H_
-#define TANDEM_CLIENT_PY_ENGINE_BINDINGS_PYTHON_ENGINE_H_
+#pragma once
 
 #include <pybind11/pybind11.h>
 
@@ -66,5 +65,3 @@ class PythonEngine final : public Engine {
 };
 
 }  // namespace tandem
-
-#endif  // TANDEM_CLIENT_PY_ENGINE_BINDINGS_PYTHON_ENGINE_H_

@@ -5,8 +5,7 @@
 // Ownership: PythonEngine owns it. The stepping thread calls it between
 // exchanges.
 
-#ifndef TANDEM_CLIENT_PY_ENGINE_BINDINGS_PYTHON_PORTS_H_
-#define TANDEM_CLIENT_PY_ENGINE_BINDINGS_PYTHON_PORTS_H_
+#pragma once
 
 #include <cstddef>
 #include <cstdint>
@@ -207,5 +206,3 @@ class PythonPorts {
 };
 
 }  // namespace tandem
-
-#endif  // TANDEM_CLIENT_PY_ENGINE_BINDINGS_PYTHON_PORTS_H_

@@ -5,8 +5,7 @@
 // Ownership: the caller's thread serves, and owns engine and host. Both need
 // the GIL, and release it while no Python code runs.
 
-#ifndef TANDEM_CLIENT_PY_ENGINE_BINDINGS_SERVING_H_
-#define TANDEM_CLIENT_PY_ENGINE_BINDINGS_SERVING_H_
+#pragma once
 
 #include <pybind11/pybind11.h>
 
@@ -57,5 +56,3 @@ int ServeByCommandLine(const std::vector<std::string>& arguments,
                        const pybind11::object& make);
 
 }  // namespace tandem
-
-#endif  // TANDEM_CLIENT_PY_ENGINE_BINDINGS_SERVING_H_

@@ -9,8 +9,7 @@
 //   std::cout << EngineFacts::Get().Text();
 //   if (!EngineFacts::Get().Has(Capability::kFrames)) return;
 
-#ifndef TANDEM_ENGINE_ADAPTER_CONFORMANCE_ENGINE_FACTS_H_
-#define TANDEM_ENGINE_ADAPTER_CONFORMANCE_ENGINE_FACTS_H_
+#pragma once
 
 #include <array>
 #include <cstddef>
@@ -87,5 +86,3 @@ struct EngineFacts {
 };
 
 }  // namespace tandem
-
-#endif  // TANDEM_ENGINE_ADAPTER_CONFORMANCE_ENGINE_FACTS_H_

@@ -13,8 +13,7 @@
 //     ...
 //   }
 
-#ifndef TANDEM_ENGINE_ADAPTER_CONFORMANCE_ENGINE_RULE_H_
-#define TANDEM_ENGINE_ADAPTER_CONFORMANCE_ENGINE_RULE_H_
+#pragma once
 
 #include <gtest/gtest.h>
 
@@ -115,5 +114,3 @@ class RulesFor : public EngineRule {
 };
 
 }  // namespace tandem
-
-#endif  // TANDEM_ENGINE_ADAPTER_CONFORMANCE_ENGINE_RULE_H_

@@ -10,8 +10,7 @@
 //   TANDEM_RETURN_IF_ERROR(engine.Attach());
 //   FillActions(engine.client->arrays(), 0.5F);
 
-#ifndef TANDEM_ENGINE_ADAPTER_CONFORMANCE_ENGINE_UNDER_TEST_H_
-#define TANDEM_ENGINE_ADAPTER_CONFORMANCE_ENGINE_UNDER_TEST_H_
+#pragma once
 
 #include <cstdint>
 #include <memory>
@@ -83,5 +82,3 @@ void FillActions(const StepArrays& arrays, float value);
 bool AllFinite(const StepArrays& arrays, FieldRole role);
 
 }  // namespace tandem
-
-#endif  // TANDEM_ENGINE_ADAPTER_CONFORMANCE_ENGINE_UNDER_TEST_H_

@@ -7,8 +7,7 @@
 //   client.arrays().actions[0] = NAN;
 //   client.Step();
 
-#ifndef TANDEM_ENGINE_ADAPTER_CONFORMANCE_HEADER_ONLY_CLIENT_H_
-#define TANDEM_ENGINE_ADAPTER_CONFORMANCE_HEADER_ONLY_CLIENT_H_
+#pragma once
 
 #include <atomic>
 #include <cstdint>
@@ -50,5 +49,3 @@ class HeaderOnlyClient {
 };
 
 }  // namespace tandem
-
-#endif  // TANDEM_ENGINE_ADAPTER_CONFORMANCE_HEADER_ONLY_CLIENT_H_

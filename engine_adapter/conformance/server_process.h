@@ -10,8 +10,7 @@
 //   server.Signal(SIGTERM);
 //   EXPECT_EQ(server.ExitCode(), 0);
 
-#ifndef TANDEM_ENGINE_ADAPTER_CONFORMANCE_SERVER_PROCESS_H_
-#define TANDEM_ENGINE_ADAPTER_CONFORMANCE_SERVER_PROCESS_H_
+#pragma once
 
 #include <sys/types.h>
 
@@ -70,5 +69,3 @@ class RuleWatchdog {
 };
 
 }  // namespace tandem
-
-#endif  // TANDEM_ENGINE_ADAPTER_CONFORMANCE_SERVER_PROCESS_H_

@@ -9,8 +9,7 @@
 //       "--task=X"});
 //   SuiteArguments::Get().engine;  // {"/path/of/engine", "--task=X"}
 
-#ifndef TANDEM_ENGINE_ADAPTER_CONFORMANCE_SUITE_ARGUMENTS_H_
-#define TANDEM_ENGINE_ADAPTER_CONFORMANCE_SUITE_ARGUMENTS_H_
+#pragma once
 
 #include <cstdint>
 #include <string>
@@ -40,5 +39,3 @@ struct SuiteArguments {
 };
 
 }  // namespace tandem
-
-#endif  // TANDEM_ENGINE_ADAPTER_CONFORMANCE_SUITE_ARGUMENTS_H_

@@ -3,8 +3,7 @@
 // Data flow: shapes -> AGG's rasteriser -> the tile's pixels.
 // Ownership: it borrows the tile; the render thread makes one for each image.
 
-#ifndef TANDEM_ENGINE_ADAPTER_FRAMES_CANVAS_H_
-#define TANDEM_ENGINE_ADAPTER_FRAMES_CANVAS_H_
+#pragma once
 
 #include <agg_path_storage.h>
 #include <agg_rendering_buffer.h>
@@ -81,5 +80,3 @@ class Canvas {
 };
 
 }  // namespace tandem
-
-#endif  // TANDEM_ENGINE_ADAPTER_FRAMES_CANVAS_H_

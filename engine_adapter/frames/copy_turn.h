@@ -13,8 +13,7 @@
 //   turn_  turn's thread  both        the copies  kBackground
 //   stop_  the owner      background  no data     0
 
-#ifndef TANDEM_ENGINE_ADAPTER_FRAMES_COPY_TURN_H_
-#define TANDEM_ENGINE_ADAPTER_FRAMES_COPY_TURN_H_
+#pragma once
 
 #include <atomic>
 #include <cstdint>
@@ -106,5 +105,3 @@ class CopyTurn {
 };
 
 }  // namespace tandem
-
-#endif  // TANDEM_ENGINE_ADAPTER_FRAMES_COPY_TURN_H_

@@ -2,8 +2,7 @@
 //
 // Data flow: command line -> FrameOptions and ImageOptions, or none.
 
-#ifndef TANDEM_ENGINE_ADAPTER_FRAMES_FRAME_FLAGS_H_
-#define TANDEM_ENGINE_ADAPTER_FRAMES_FRAME_FLAGS_H_
+#pragma once
 
 #include <cstdint>
 #include <optional>
@@ -40,5 +39,3 @@ absl::Status ParseFrameEffects(absl::string_view flag, absl::string_view text,
 absl::Status ParseFrameCamera(absl::string_view text, FrameOptions* options);
 
 }  // namespace tandem
-
-#endif  // TANDEM_ENGINE_ADAPTER_FRAMES_FRAME_FLAGS_H_

@@ -3,8 +3,7 @@
 // Data flow: FrameOptions -> FrameGrid -> a FrameTile for each environment.
 // Places without an environment are black.
 
-#ifndef TANDEM_ENGINE_ADAPTER_FRAMES_FRAME_GRID_H_
-#define TANDEM_ENGINE_ADAPTER_FRAMES_FRAME_GRID_H_
+#pragma once
 
 #include <cstddef>
 #include <cstdint>
@@ -64,5 +63,3 @@ class FrameGrid {
 };
 
 }  // namespace tandem
-
-#endif  // TANDEM_ENGINE_ADAPTER_FRAMES_FRAME_GRID_H_

@@ -11,8 +11,7 @@
 //   pace.Drew(begin_ns, MonotonicNanos(), line.Nanos() - before_ns);
 //   SleepUntil(pace.due_ns());
 
-#ifndef TANDEM_ENGINE_ADAPTER_FRAMES_FRAME_PACE_H_
-#define TANDEM_ENGINE_ADAPTER_FRAMES_FRAME_PACE_H_
+#pragma once
 
 #include <cstdint>
 
@@ -48,5 +47,3 @@ class FramePace {
 };
 
 }  // namespace tandem
-
-#endif  // TANDEM_ENGINE_ADAPTER_FRAMES_FRAME_PACE_H_

@@ -5,8 +5,7 @@
 // Ownership: EngineHost owns it. The stepping thread calls Count,
 // ClearClientState and Serve. The object owns the render thread.
 
-#ifndef TANDEM_ENGINE_ADAPTER_FRAMES_FRAME_THREAD_H_
-#define TANDEM_ENGINE_ADAPTER_FRAMES_FRAME_THREAD_H_
+#pragma once
 
 #include <atomic>
 #include <cstdint>
@@ -122,5 +121,3 @@ class FrameThread {
 };
 
 }  // namespace tandem
-
-#endif  // TANDEM_ENGINE_ADAPTER_FRAMES_FRAME_THREAD_H_

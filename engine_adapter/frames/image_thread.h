@@ -4,8 +4,7 @@
 // -> Capture and Draw -> the region's images; the call returns. Ownership:
 // EngineHost owns it; the stepping thread calls it.
 
-#ifndef TANDEM_ENGINE_ADAPTER_FRAMES_IMAGE_THREAD_H_
-#define TANDEM_ENGINE_ADAPTER_FRAMES_IMAGE_THREAD_H_
+#pragma once
 
 #include <cstddef>
 #include <cstdint>
@@ -83,5 +82,3 @@ class ImageThread {
 };
 
 }  // namespace tandem
-
-#endif  // TANDEM_ENGINE_ADAPTER_FRAMES_IMAGE_THREAD_H_

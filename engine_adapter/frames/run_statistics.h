@@ -4,8 +4,7 @@
 // Data flow: an exchange's rewards and flags -> Count -> Now.
 // Ownership: the stepping thread.
 
-#ifndef TANDEM_ENGINE_ADAPTER_FRAMES_RUN_STATISTICS_H_
-#define TANDEM_ENGINE_ADAPTER_FRAMES_RUN_STATISTICS_H_
+#pragma once
 
 #include <array>
 #include <cstdint>
@@ -83,5 +82,3 @@ class RunStatistics {
 };
 
 }  // namespace tandem
-
-#endif  // TANDEM_ENGINE_ADAPTER_FRAMES_RUN_STATISTICS_H_

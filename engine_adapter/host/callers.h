@@ -4,8 +4,7 @@
 // Data flow: events of a region's owner -> Callers -> RpcHost <-> the RPC
 // rings. Ownership: EngineHost or SupervisorHost owns it; its thread calls it.
 
-#ifndef TANDEM_ENGINE_ADAPTER_HOST_CALLERS_H_
-#define TANDEM_ENGINE_ADAPTER_HOST_CALLERS_H_
+#pragma once
 
 #include <cstddef>
 #include <cstdint>
@@ -80,5 +79,3 @@ class Callers {
 };
 
 }  // namespace tandem
-
-#endif  // TANDEM_ENGINE_ADAPTER_HOST_CALLERS_H_

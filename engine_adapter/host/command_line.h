@@ -10,8 +10,7 @@
 //   absl::StatusOr<CommandLine> line = ParseCommandLine(argc, argv);
 //   if (line.ok() && line->help_wanted) std::cout << HelpText(usage);
 
-#ifndef TANDEM_ENGINE_ADAPTER_HOST_COMMAND_LINE_H_
-#define TANDEM_ENGINE_ADAPTER_HOST_COMMAND_LINE_H_
+#pragma once
 
 #include <string>
 
@@ -38,5 +37,3 @@ absl::StatusOr<CommandLine> ParseCommandLine(
 std::string HelpText(absl::string_view usage);
 
 }  // namespace tandem
-
-#endif  // TANDEM_ENGINE_ADAPTER_HOST_COMMAND_LINE_H_

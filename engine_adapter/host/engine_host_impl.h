@@ -4,8 +4,7 @@
 // Data flow: EngineSide's events -> Serve -> the runner's work -> the engine ->
 // FinishWork -> the client.
 
-#ifndef TANDEM_ENGINE_ADAPTER_HOST_ENGINE_HOST_IMPL_H_
-#define TANDEM_ENGINE_ADAPTER_HOST_ENGINE_HOST_IMPL_H_
+#pragma once
 
 #include <atomic>
 #include <cstddef>
@@ -126,5 +125,3 @@ class EngineHost::Impl {
 };
 
 }  // namespace tandem
-
-#endif  // TANDEM_ENGINE_ADAPTER_HOST_ENGINE_HOST_IMPL_H_

@@ -14,8 +14,7 @@
 //   }
 //   if (runner.status().ok()) ...
 
-#ifndef TANDEM_ENGINE_ADAPTER_HOST_EXCHANGE_RUNNER_H_
-#define TANDEM_ENGINE_ADAPTER_HOST_EXCHANGE_RUNNER_H_
+#pragma once
 
 #include <cstdint>
 #include <functional>
@@ -155,5 +154,3 @@ class ExchangeRunner {
 void RunAll(ExchangeRunner* runner, Engine* engine);
 
 }  // namespace tandem
-
-#endif  // TANDEM_ENGINE_ADAPTER_HOST_EXCHANGE_RUNNER_H_

@@ -5,8 +5,7 @@
 // Ownership: the server's main thread. The gateway also ends when this process
 // ends for any reason.
 
-#ifndef TANDEM_ENGINE_ADAPTER_HOST_GATEWAY_PROCESS_H_
-#define TANDEM_ENGINE_ADAPTER_HOST_GATEWAY_PROCESS_H_
+#pragma once
 
 #include <string>
 #include <utility>
@@ -38,5 +37,3 @@ class GatewayProcess {
 };
 
 }  // namespace tandem
-
-#endif  // TANDEM_ENGINE_ADAPTER_HOST_GATEWAY_PROCESS_H_

@@ -3,8 +3,7 @@
 // Data flow: EngineSchema -> MakeGpuArrays -> GpuSpecOf -> RegionSpec.
 // Ownership: EngineHost and the engine's arrays keep them.
 
-#ifndef TANDEM_ENGINE_ADAPTER_HOST_GPU_ARRAYS_H_
-#define TANDEM_ENGINE_ADAPTER_HOST_GPU_ARRAYS_H_
+#pragma once
 
 #include <functional>
 #include <memory>
@@ -29,5 +28,3 @@ absl::StatusOr<std::shared_ptr<ExportedArrays>> MakeGpuArrays(
 GpuSpec GpuSpecOf(const ExportedArrays* gpu, const EngineSchema& schema);
 
 }  // namespace tandem
-
-#endif  // TANDEM_ENGINE_ADAPTER_HOST_GPU_ARRAYS_H_

@@ -27,8 +27,7 @@
 // FAST equals DETERMINISTIC: in both, an exchange is one step of a fixed
 // length. In all modes a reset-only exchange is served at once.
 
-#ifndef TANDEM_ENGINE_ADAPTER_HOST_SIMULATION_H_
-#define TANDEM_ENGINE_ADAPTER_HOST_SIMULATION_H_
+#pragma once
 
 #include <cstdint>
 #include <functional>
@@ -149,5 +148,3 @@ class Simulation final : public SimulationPort {
 };
 
 }  // namespace tandem
-
-#endif  // TANDEM_ENGINE_ADAPTER_HOST_SIMULATION_H_

@@ -10,8 +10,7 @@
 // Orders to the workers and their acknowledgements publish the memory, so no
 // word of it is atomic. tandem.workers.scenes is the workers' half.
 
-#ifndef TANDEM_ENGINE_ADAPTER_HOST_WORKERS_SCENE_H_
-#define TANDEM_ENGINE_ADAPTER_HOST_WORKERS_SCENE_H_
+#pragma once
 
 #include <cstddef>
 #include <cstdint>
@@ -79,5 +78,3 @@ class WorkersScene final : public SceneSource {
 };
 
 }  // namespace tandem
-
-#endif  // TANDEM_ENGINE_ADAPTER_HOST_WORKERS_SCENE_H_

@@ -5,8 +5,7 @@
 // Ownership: the host and the posting threads share it; a posting thread may
 // outlive the host.
 
-#ifndef TANDEM_ENGINE_ADAPTER_RPC_MAIN_THREAD_QUEUE_H_
-#define TANDEM_ENGINE_ADAPTER_RPC_MAIN_THREAD_QUEUE_H_
+#pragma once
 
 #include <atomic>
 #include <functional>
@@ -54,5 +53,3 @@ class MainThreadQueue {
 };
 
 }  // namespace tandem
-
-#endif  // TANDEM_ENGINE_ADAPTER_RPC_MAIN_THREAD_QUEUE_H_

@@ -6,8 +6,7 @@
 // Ownership: the service passes them to the dispatcher. The stepping thread
 // makes all calls.
 
-#ifndef TANDEM_ENGINE_ADAPTER_RPC_RPC_ANSWER_H_
-#define TANDEM_ENGINE_ADAPTER_RPC_RPC_ANSWER_H_
+#pragma once
 
 #include <concepts>
 #include <cstddef>
@@ -79,5 +78,3 @@ class RpcAnswer {
 };
 
 }  // namespace tandem
-
-#endif  // TANDEM_ENGINE_ADAPTER_RPC_RPC_ANSWER_H_

@@ -6,8 +6,7 @@
 // Ownership: RpcHost owns one for each caller; the stepping thread polls them
 // between exchanges.
 
-#ifndef TANDEM_ENGINE_ADAPTER_RPC_RPC_CONNECTION_H_
-#define TANDEM_ENGINE_ADAPTER_RPC_RPC_CONNECTION_H_
+#pragma once
 
 #include <cstddef>
 #include <cstdint>
@@ -235,5 +234,3 @@ std::optional<RpcAnswer<Response>> RpcConnection::Later(
 }
 
 }  // namespace tandem
-
-#endif  // TANDEM_ENGINE_ADAPTER_RPC_RPC_CONNECTION_H_

@@ -13,8 +13,7 @@
 // Handlers take and return the plain structs of the schema. They do not depend
 // on the RPC rings.
 
-#ifndef TANDEM_ENGINE_ADAPTER_RPC_RPC_DISPATCHER_H_
-#define TANDEM_ENGINE_ADAPTER_RPC_RPC_DISPATCHER_H_
+#pragma once
 
 #include <algorithm>
 #include <functional>
@@ -171,5 +170,3 @@ void RpcDispatcher::ServeStream(
 }
 
 }  // namespace tandem
-
-#endif  // TANDEM_ENGINE_ADAPTER_RPC_RPC_DISPATCHER_H_

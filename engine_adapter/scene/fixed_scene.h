@@ -4,8 +4,7 @@
 // writes an environment's poses.
 // Ownership: the engine owns it, beside what the functions read.
 
-#ifndef TANDEM_ENGINE_ADAPTER_SCENE_FIXED_SCENE_H_
-#define TANDEM_ENGINE_ADAPTER_SCENE_FIXED_SCENE_H_
+#pragma once
 
 #include <algorithm>
 #include <array>
@@ -50,5 +49,3 @@ class FixedScene final : public SceneSource {
 };
 
 }  // namespace tandem
-
-#endif  // TANDEM_ENGINE_ADAPTER_SCENE_FIXED_SCENE_H_

@@ -9,8 +9,7 @@
 //   const int body = glb.AddMovingNode({.name = "ball", .mesh = ball});
 //   SceneModel model = std::move(glb).Take({.extent = 2});
 
-#ifndef TANDEM_ENGINE_ADAPTER_SCENE_GLB_BUILDER_H_
-#define TANDEM_ENGINE_ADAPTER_SCENE_GLB_BUILDER_H_
+#pragma once
 
 #include <array>
 #include <cstdint>
@@ -110,5 +109,3 @@ class GlbBuilder {
 };
 
 }  // namespace tandem
-
-#endif  // TANDEM_ENGINE_ADAPTER_SCENE_GLB_BUILDER_H_

@@ -6,8 +6,7 @@
 // Ownership: EngineHost owns it; the stepping thread calls it. LiveSceneService
 // makes watchers of streams.
 
-#ifndef TANDEM_ENGINE_ADAPTER_SCENE_LIVE_SCENE_H_
-#define TANDEM_ENGINE_ADAPTER_SCENE_LIVE_SCENE_H_
+#pragma once
 
 #include <cstdint>
 #include <functional>
@@ -115,5 +114,3 @@ class LiveScene {
 };
 
 }  // namespace tandem
-
-#endif  // TANDEM_ENGINE_ADAPTER_SCENE_LIVE_SCENE_H_

@@ -3,8 +3,7 @@
 // Data flow: a body's measures -> positions, normals, texture coordinates,
 // triangles.
 
-#ifndef TANDEM_ENGINE_ADAPTER_SCENE_SHAPES_H_
-#define TANDEM_ENGINE_ADAPTER_SCENE_SHAPES_H_
+#pragma once
 
 #include <array>
 #include <cstdint>
@@ -53,5 +52,3 @@ void SmoothNormals(Shape* shape);
 Shape CubeMapped(const Shape& shape);
 
 }  // namespace tandem
-
-#endif  // TANDEM_ENGINE_ADAPTER_SCENE_SHAPES_H_

@@ -7,8 +7,7 @@
 //   rig.actions = {0.5F};
 //   ASSERT_TRUE(rig.Step().ok());
 
-#ifndef TANDEM_ENGINE_ADAPTER_TESTING_ENGINE_RIG_H_
-#define TANDEM_ENGINE_ADAPTER_TESTING_ENGINE_RIG_H_
+#pragma once
 
 #include <cstddef>
 #include <cstdint>
@@ -99,5 +98,3 @@ class EngineRig {
 };
 
 }  // namespace tandem
-
-#endif  // TANDEM_ENGINE_ADAPTER_TESTING_ENGINE_RIG_H_

@@ -7,8 +7,7 @@
 //   MujocoService service(stepped.rig.ports().mujoco, &stepped, 3);
 //   stepped.Exchange();
 
-#ifndef TANDEM_ENGINE_ADAPTER_TESTING_STEPPED_ENGINE_H_
-#define TANDEM_ENGINE_ADAPTER_TESTING_STEPPED_ENGINE_H_
+#pragma once
 
 #include <cstdint>
 #include <functional>
@@ -133,5 +132,3 @@ class SteppedEngine final : public SimulationPort {
 };
 
 }  // namespace tandem
-
-#endif  // TANDEM_ENGINE_ADAPTER_TESTING_STEPPED_ENGINE_H_

@@ -5,8 +5,7 @@
 // -> `take`, or a Refusal until the client has read it.
 // Ownership: the server owns it. Its own thread does all work.
 
-#ifndef TANDEM_PROGRAM_GRPC_CONNECTION_ACCEPTOR_H_
-#define TANDEM_PROGRAM_GRPC_CONNECTION_ACCEPTOR_H_
+#pragma once
 
 #include <cstddef>
 #include <map>
@@ -111,5 +110,3 @@ class ConnectionAcceptor {
 };
 
 }  // namespace tandem
-
-#endif  // TANDEM_PROGRAM_GRPC_CONNECTION_ACCEPTOR_H_

@@ -4,8 +4,7 @@
 // Data flow: any thread posts a task, epoll wakes the loop's thread, which runs
 // it.
 
-#ifndef TANDEM_PROGRAM_GRPC_EVENT_LOOP_H_
-#define TANDEM_PROGRAM_GRPC_EVENT_LOOP_H_
+#pragma once
 
 #include <cstdint>
 #include <functional>
@@ -87,5 +86,3 @@ class EventLoop {
 };
 
 }  // namespace tandem
-
-#endif  // TANDEM_PROGRAM_GRPC_EVENT_LOOP_H_

@@ -2,8 +2,7 @@
 // RouteLibraryLog: passes the lines of gRPC and protobuf through such logs.
 // gRPC writes one for each connection with foreign bytes.
 
-#ifndef TANDEM_PROGRAM_GRPC_LIBRARY_LOG_H_
-#define TANDEM_PROGRAM_GRPC_LIBRARY_LOG_H_
+#pragma once
 
 #include <cstdint>
 #include <string>
@@ -41,5 +40,3 @@ void RouteLibraryLog(const std::string& program,
                      const std::string& certificate_advice = "");
 
 }  // namespace tandem
-
-#endif  // TANDEM_PROGRAM_GRPC_LIBRARY_LOG_H_

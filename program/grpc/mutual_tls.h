@@ -4,8 +4,7 @@
 // Data flow: three PEM files -> gRPC. Each end needs a certificate that one of
 // the other end's authorities has signed; gRPC ends all other connections.
 
-#ifndef TANDEM_PROGRAM_GRPC_MUTUAL_TLS_H_
-#define TANDEM_PROGRAM_GRPC_MUTUAL_TLS_H_
+#pragma once
 
 #include <grpcpp/security/credentials.h>
 #include <grpcpp/security/server_credentials.h>
@@ -40,5 +39,3 @@ absl::StatusOr<std::shared_ptr<grpc::ChannelCredentials>> DaemonCredentials(
 std::string CertificateAdvice(const std::string& target);
 
 }  // namespace tandem
-
-#endif  // TANDEM_PROGRAM_GRPC_MUTUAL_TLS_H_

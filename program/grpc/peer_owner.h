@@ -12,8 +12,7 @@
 //   const absl::StatusOr<AllowedUsers> users = AllowedUsers::Parse("alice");
 //   if (!users->Has(*owner)) ...
 
-#ifndef TANDEM_PROGRAM_GRPC_PEER_OWNER_H_
-#define TANDEM_PROGRAM_GRPC_PEER_OWNER_H_
+#pragma once
 
 #include <netinet/in.h>
 #include <sys/types.h>
@@ -103,5 +102,3 @@ class AllowedUsers {
 };
 
 }  // namespace tandem
-
-#endif  // TANDEM_PROGRAM_GRPC_PEER_OWNER_H_

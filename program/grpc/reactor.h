@@ -11,8 +11,7 @@
 //   explicit Adapter(...) : ... { HandOver(this); }
 //   void OnReadDone(bool ok) override { TakeOver(this); ... }
 
-#ifndef TANDEM_PROGRAM_GRPC_REACTOR_H_
-#define TANDEM_PROGRAM_GRPC_REACTOR_H_
+#pragma once
 
 #include <grpcpp/support/status.h>
 
@@ -48,5 +47,3 @@ inline grpc::Status ToGrpc(const absl::Status& status) {
 }
 
 }  // namespace tandem
-
-#endif  // TANDEM_PROGRAM_GRPC_REACTOR_H_

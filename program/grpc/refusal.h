@@ -9,8 +9,7 @@
 //   const std::optional<std::string> answer = refusal.Answer(received);
 //   if (!answer.has_value()) ...   // not HTTP/2, or too many bytes: close
 
-#ifndef TANDEM_PROGRAM_GRPC_REFUSAL_H_
-#define TANDEM_PROGRAM_GRPC_REFUSAL_H_
+#pragma once
 
 #include <cstddef>
 #include <cstdint>
@@ -45,5 +44,3 @@ class Refusal {
 };
 
 }  // namespace tandem
-
-#endif  // TANDEM_PROGRAM_GRPC_REFUSAL_H_

@@ -5,8 +5,7 @@
 // gRPC, which serves the connection.
 // Ownership: the caller owns the acceptor. It must outlive the server.
 
-#ifndef TANDEM_PROGRAM_GRPC_SERVER_PARTS_H_
-#define TANDEM_PROGRAM_GRPC_SERVER_PARTS_H_
+#pragma once
 
 #include <grpcpp/security/server_credentials.h>
 #include <grpcpp/server_builder.h>
@@ -41,5 +40,3 @@ std::unique_ptr<GrpcAcceptor> AddAcceptor(
 ConnectionAcceptor::Take HandTo(GrpcAcceptor* acceptor);
 
 }  // namespace tandem
-
-#endif  // TANDEM_PROGRAM_GRPC_SERVER_PARTS_H_

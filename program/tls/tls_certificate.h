@@ -6,8 +6,7 @@
 // which one is wrong.
 // Ownership: copies share one context, which is constant after its load.
 
-#ifndef TANDEM_PROGRAM_TLS_TLS_CERTIFICATE_H_
-#define TANDEM_PROGRAM_TLS_TLS_CERTIFICATE_H_
+#pragma once
 
 #include <openssl/ssl.h>
 
@@ -64,5 +63,3 @@ class TlsCertificate {
 absl::Status CheckAuthorities(const PemFile& file);
 
 }  // namespace tandem
-
-#endif  // TANDEM_PROGRAM_TLS_TLS_CERTIFICATE_H_

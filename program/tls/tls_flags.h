@@ -4,8 +4,7 @@
 // Data flow: --listen, --allow_remote, --tls_cert, --tls_key, --tls_client_ca
 // -> the refusal, or a server that other machines reach by TLS alone.
 
-#ifndef TANDEM_PROGRAM_TLS_TLS_FLAGS_H_
-#define TANDEM_PROGRAM_TLS_TLS_FLAGS_H_
+#pragma once
 
 #include <string>
 
@@ -32,5 +31,3 @@ struct TlsFlags {
 absl::Status CheckTlsFlags(const TlsFlags& flags);
 
 }  // namespace tandem
-
-#endif  // TANDEM_PROGRAM_TLS_TLS_FLAGS_H_

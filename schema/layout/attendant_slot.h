@@ -9,8 +9,7 @@
 //
 //   const auto* slot = mapping.At<AttendantSlot>(AttendantSlotOffset(plan, 2));
 
-#ifndef TANDEM_SCHEMA_LAYOUT_ATTENDANT_SLOT_H_
-#define TANDEM_SCHEMA_LAYOUT_ATTENDANT_SLOT_H_
+#pragma once
 
 #include <cstddef>
 #include <cstdint>
@@ -93,5 +92,3 @@ inline int64_t AttendantLockByte(const LrbcHeader& plan, size_t slot) {
 }
 
 }  // namespace tandem
-
-#endif  // TANDEM_SCHEMA_LAYOUT_ATTENDANT_SLOT_H_

@@ -8,8 +8,7 @@
 //   #define ROW(number, name, absl_code, python_class, meaning) ...
 //   TANDEM_ERROR_TABLE(ROW)
 
-#ifndef TANDEM_SCHEMA_LAYOUT_ERROR_CODES_H_
-#define TANDEM_SCHEMA_LAYOUT_ERROR_CODES_H_
+#pragma once
 
 #include <cstdint>
 
@@ -86,5 +85,3 @@ enum class [[nodiscard]] ErrorCode : uint32_t{
 };
 
 }  // namespace tandem
-
-#endif  // TANDEM_SCHEMA_LAYOUT_ERROR_CODES_H_

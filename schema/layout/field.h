@@ -14,8 +14,7 @@
 //   FieldRecord record = {.role = FieldRole::kObs, .type = FieldType::kUint8};
 //   uint64_t bytes = FieldBytes(record, header.num_envs);
 
-#ifndef TANDEM_SCHEMA_LAYOUT_FIELD_H_
-#define TANDEM_SCHEMA_LAYOUT_FIELD_H_
+#pragma once
 
 #include <array>
 #include <cstddef>
@@ -181,5 +180,3 @@ constexpr uint64_t FieldBytes(const FieldRecord& record, uint32_t num_envs) {
 }
 
 }  // namespace tandem
-
-#endif  // TANDEM_SCHEMA_LAYOUT_FIELD_H_

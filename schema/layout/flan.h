@@ -14,8 +14,7 @@
 //   const auto* header = reinterpret_cast<const FlanHeader*>(ring);
 //   if (std::memcmp(header->magic, kFlanMagic, 4) != 0) return NotYet();
 
-#ifndef TANDEM_SCHEMA_LAYOUT_FLAN_H_
-#define TANDEM_SCHEMA_LAYOUT_FLAN_H_
+#pragma once
 
 #include <cstddef>
 #include <cstdint>
@@ -117,5 +116,3 @@ static_assert(std::is_trivially_copyable_v<FlanSlot>);
 static_assert(std::is_standard_layout_v<FlanSlot>);
 
 }  // namespace tandem
-
-#endif  // TANDEM_SCHEMA_LAYOUT_FLAN_H_

@@ -11,8 +11,7 @@
 //
 //   const auto* slot = mapping.At<ImageSlot>(ImageSlotOffset(plan, 0, 1));
 
-#ifndef TANDEM_SCHEMA_LAYOUT_IMAGE_SLOT_H_
-#define TANDEM_SCHEMA_LAYOUT_IMAGE_SLOT_H_
+#pragma once
 
 #include <cstddef>
 #include <cstdint>
@@ -63,5 +62,3 @@ inline uint64_t ImageSlotOffset(const LrbcHeader& plan, size_t caller,
 }
 
 }  // namespace tandem
-
-#endif  // TANDEM_SCHEMA_LAYOUT_IMAGE_SLOT_H_

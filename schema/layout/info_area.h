@@ -15,8 +15,7 @@
 //   const InfoAreaPlan plan = PlanInfoArea(area_bytes, rows);
 //   const uint32_t* infos = area + plan.words, *finals = infos + rows;
 
-#ifndef TANDEM_SCHEMA_LAYOUT_INFO_AREA_H_
-#define TANDEM_SCHEMA_LAYOUT_INFO_AREA_H_
+#pragma once
 
 #include <array>
 #include <cstddef>
@@ -204,5 +203,3 @@ constexpr uint64_t MinInfoAreaBytes(uint32_t rows) {
 }
 
 }  // namespace tandem
-
-#endif  // TANDEM_SCHEMA_LAYOUT_INFO_AREA_H_

@@ -5,8 +5,7 @@
 //
 //   header.layout_crc32 = LayoutCrc(header);
 
-#ifndef TANDEM_SCHEMA_LAYOUT_LAYOUT_CRC_H_
-#define TANDEM_SCHEMA_LAYOUT_LAYOUT_CRC_H_
+#pragma once
 
 #include <zlib.h>
 
@@ -66,5 +65,3 @@ inline uint32_t WorkersCrc(const LrbcHeader& header,
 }
 
 }  // namespace tandem
-
-#endif  // TANDEM_SCHEMA_LAYOUT_LAYOUT_CRC_H_

@@ -17,8 +17,7 @@
 //   const float* obs = reinterpret_cast<const float*>(
 //       mapping + header->obs_offset);  // float32[num_envs, obs_size]
 
-#ifndef TANDEM_SCHEMA_LAYOUT_LRBC_H_
-#define TANDEM_SCHEMA_LAYOUT_LRBC_H_
+#pragma once
 
 #include <cstddef>
 #include <cstdint>
@@ -467,5 +466,3 @@ static_assert(offsetof(LrbcHeader, engine_step_times) % 128 == 0);
 static_assert(offsetof(LrbcHeader, client_round_trips) % 128 == 0);
 
 }  // namespace tandem
-
-#endif  // TANDEM_SCHEMA_LAYOUT_LRBC_H_

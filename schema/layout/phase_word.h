@@ -7,8 +7,7 @@
 //   word.store(PackPhase(Phase::kStepping, MonotonicNanos()), relaxed);
 //   PhaseSince now = UnpackPhase(word.load(relaxed));
 
-#ifndef TANDEM_SCHEMA_LAYOUT_PHASE_WORD_H_
-#define TANDEM_SCHEMA_LAYOUT_PHASE_WORD_H_
+#pragma once
 
 #include <algorithm>
 #include <array>
@@ -63,5 +62,3 @@ inline std::string Describe(PhaseSince phase, int64_t now_ns) {
 }
 
 }  // namespace tandem
-
-#endif  // TANDEM_SCHEMA_LAYOUT_PHASE_WORD_H_

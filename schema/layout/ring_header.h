@@ -8,8 +8,7 @@
 //   auto* ring = reinterpret_cast<RingHeader*>(base + header->cmd_c2s_offset);
 //   std::byte* data = reinterpret_cast<std::byte*>(ring) + sizeof(RingHeader);
 
-#ifndef TANDEM_SCHEMA_LAYOUT_RING_HEADER_H_
-#define TANDEM_SCHEMA_LAYOUT_RING_HEADER_H_
+#pragma once
 
 #include <cstddef>
 #include <cstdint>
@@ -43,5 +42,3 @@ static_assert(std::is_trivially_copyable_v<RingHeader>);
 static_assert(std::is_standard_layout_v<RingHeader>);
 
 }  // namespace tandem
-
-#endif  // TANDEM_SCHEMA_LAYOUT_RING_HEADER_H_

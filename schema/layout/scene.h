@@ -21,8 +21,7 @@
 //   const auto* header = reinterpret_cast<const SceneHeader*>(segment);
 //   if (std::memcmp(header->magic, kSceneMagic, 4) != 0) return NotAScene();
 
-#ifndef TANDEM_SCHEMA_LAYOUT_SCENE_H_
-#define TANDEM_SCHEMA_LAYOUT_SCENE_H_
+#pragma once
 
 #include <cstddef>
 #include <cstdint>
@@ -130,5 +129,3 @@ static_assert(SceneRowBytes(1) == 80);
 static_assert(sizeof(float) == 4);
 
 }  // namespace tandem
-
-#endif  // TANDEM_SCHEMA_LAYOUT_SCENE_H_

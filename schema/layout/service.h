@@ -3,8 +3,7 @@
 //
 //   header->services.store(BitOf(Service::kAgent) | ..., relaxed);
 
-#ifndef TANDEM_SCHEMA_LAYOUT_SERVICE_H_
-#define TANDEM_SCHEMA_LAYOUT_SERVICE_H_
+#pragma once
 
 #include <array>
 #include <cstddef>
@@ -49,5 +48,3 @@ inline std::optional<Service> ServiceNamed(absl::string_view name) {
 }
 
 }  // namespace tandem
-
-#endif  // TANDEM_SCHEMA_LAYOUT_SERVICE_H_

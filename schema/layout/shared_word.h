@@ -11,8 +11,7 @@
 //   // SYNC(lockstep.frame): release; the step's results before the number.
 //   frame_seq.store(7, std::memory_order_release);
 
-#ifndef TANDEM_SCHEMA_LAYOUT_SHARED_WORD_H_
-#define TANDEM_SCHEMA_LAYOUT_SHARED_WORD_H_
+#pragma once
 
 #include <atomic>
 #include <bit>
@@ -91,5 +90,3 @@ static_assert(std::is_trivially_copyable_v<SharedWord<uint64_t>>);
 static_assert(std::is_standard_layout_v<SharedWord<uint64_t>>);
 
 }  // namespace tandem
-
-#endif  // TANDEM_SCHEMA_LAYOUT_SHARED_WORD_H_

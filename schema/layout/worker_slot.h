@@ -13,8 +13,7 @@
 //   auto* head = mapping.At<WorkersHeader>(plan.workers_offset);
 //   auto* slot = mapping.At<WorkerSlot>(WorkerSlotOffset(plan, 2));
 
-#ifndef TANDEM_SCHEMA_LAYOUT_WORKER_SLOT_H_
-#define TANDEM_SCHEMA_LAYOUT_WORKER_SLOT_H_
+#pragma once
 
 #include <cstddef>
 #include <cstdint>
@@ -196,5 +195,3 @@ inline int64_t WorkerLockByte(const LrbcHeader& plan, size_t worker) {
 }
 
 }  // namespace tandem
-
-#endif  // TANDEM_SCHEMA_LAYOUT_WORKER_SLOT_H_

@@ -9,8 +9,7 @@
 //   PayloadsOf(rpc::MethodId::GetEntity).answer;  // Payload::GetEntityResponse
 //   IsStream(rpc::MethodId::StreamCamera);        // true
 
-#ifndef TANDEM_SCHEMA_MESSAGES_RPC_METHODS_H_
-#define TANDEM_SCHEMA_MESSAGES_RPC_METHODS_H_
+#pragma once
 
 #include "schema/messages/hazel_rpc_generated.h"
 #include "schema/messages/rpc_method_rows.h"
@@ -46,5 +45,3 @@ constexpr bool IsStream(rpc::MethodId method) {
 }
 
 }  // namespace tandem
-
-#endif  // TANDEM_SCHEMA_MESSAGES_RPC_METHODS_H_

@@ -8,8 +8,7 @@
 // without an event.
 // Ownership: deletes itself after gRPC and the hub have finished with it.
 
-#ifndef TANDEM_SLOW_LANE_DAEMON_CONTROL_CALL_H_
-#define TANDEM_SLOW_LANE_DAEMON_CONTROL_CALL_H_
+#pragma once
 
 #include <grpcpp/support/server_callback.h>
 
@@ -169,5 +168,3 @@ class ControlCall final
 };
 
 }  // namespace tandem::slow_lane
-
-#endif  // TANDEM_SLOW_LANE_DAEMON_CONTROL_CALL_H_

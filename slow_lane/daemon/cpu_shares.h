@@ -5,8 +5,7 @@
 // its worker inherits -> Release at its end.
 // Ownership: the RunStarter's; its thread (EventLoop) alone calls.
 
-#ifndef TANDEM_SLOW_LANE_DAEMON_CPU_SHARES_H_
-#define TANDEM_SLOW_LANE_DAEMON_CPU_SHARES_H_
+#pragma once
 
 #include <algorithm>
 #include <cstddef>
@@ -51,5 +50,3 @@ class CpuShares {
 };
 
 }  // namespace tandem::slow_lane
-
-#endif  // TANDEM_SLOW_LANE_DAEMON_CPU_SHARES_H_

@@ -10,8 +10,7 @@
 //   ...                 // a return here removes a new folder
 //   folder->Keep();     // the daemon serves: the folder stays
 
-#ifndef TANDEM_SLOW_LANE_DAEMON_DATA_FOLDER_H_
-#define TANDEM_SLOW_LANE_DAEMON_DATA_FOLDER_H_
+#pragma once
 
 #include <string>
 #include <utility>
@@ -66,5 +65,3 @@ class DataFolder {
 };
 
 }  // namespace tandem::slow_lane
-
-#endif  // TANDEM_SLOW_LANE_DAEMON_DATA_FOLDER_H_

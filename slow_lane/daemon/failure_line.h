@@ -5,8 +5,7 @@
 //               2");
 //   // "RuntimeError: solver diverged"
 
-#ifndef TANDEM_SLOW_LANE_DAEMON_FAILURE_LINE_H_
-#define TANDEM_SLOW_LANE_DAEMON_FAILURE_LINE_H_
+#pragma once
 
 #include <string>
 
@@ -20,5 +19,3 @@ namespace tandem::slow_lane {
 std::string FailureLine(absl::string_view failure_reason);
 
 }  // namespace tandem::slow_lane
-
-#endif  // TANDEM_SLOW_LANE_DAEMON_FAILURE_LINE_H_

@@ -10,8 +10,7 @@
 //
 // What it gets is untrusted: a wrong frame is refused, and changes nothing.
 
-#ifndef TANDEM_SLOW_LANE_DAEMON_FRAME_RELAY_H_
-#define TANDEM_SLOW_LANE_DAEMON_FRAME_RELAY_H_
+#pragma once
 
 #include <map>
 #include <string>
@@ -58,5 +57,3 @@ class FrameRelay {
 };
 
 }  // namespace tandem::slow_lane
-
-#endif  // TANDEM_SLOW_LANE_DAEMON_FRAME_RELAY_H_

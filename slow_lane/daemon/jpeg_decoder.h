@@ -3,8 +3,7 @@
 // Data flow: the bytes of a file, untrusted -> libjpeg, within limits -> rows
 // of RGB.
 
-#ifndef TANDEM_SLOW_LANE_DAEMON_JPEG_DECODER_H_
-#define TANDEM_SLOW_LANE_DAEMON_JPEG_DECODER_H_
+#pragma once
 
 #include <cstddef>
 #include <cstdint>
@@ -29,5 +28,3 @@ absl::StatusOr<RgbImage> DecodeJpeg(absl::string_view file,
                                     uint64_t most_pixels);
 
 }  // namespace tandem
-
-#endif  // TANDEM_SLOW_LANE_DAEMON_JPEG_DECODER_H_

@@ -13,8 +13,7 @@
 //     return [] { ... };                       // on the loop's thread
 //   });
 
-#ifndef TANDEM_SLOW_LANE_DAEMON_LIVE_RUN_H_
-#define TANDEM_SLOW_LANE_DAEMON_LIVE_RUN_H_
+#pragma once
 
 #include <cstdint>
 #include <deque>
@@ -250,5 +249,3 @@ class LiveRuns {
 };
 
 }  // namespace tandem::slow_lane
-
-#endif  // TANDEM_SLOW_LANE_DAEMON_LIVE_RUN_H_

@@ -11,8 +11,7 @@
 //   room.Has({.cpus = 9});    // false: as many as the machine has
 //   room.Name({.cpus = 2});   // "2 of 4 cores"
 
-#ifndef TANDEM_SLOW_LANE_DAEMON_MACHINE_ROOM_H_
-#define TANDEM_SLOW_LANE_DAEMON_MACHINE_ROOM_H_
+#pragma once
 
 #include <algorithm>
 #include <cstdint>
@@ -69,5 +68,3 @@ class MachineRoom {
 };
 
 }  // namespace tandem::slow_lane
-
-#endif  // TANDEM_SLOW_LANE_DAEMON_MACHINE_ROOM_H_

@@ -16,8 +16,7 @@
 // A proxy may have kLinkWindow unacknowledged batches, and one while the store
 // has no room. So the number of proxies limits the memory.
 
-#ifndef TANDEM_SLOW_LANE_DAEMON_PROXY_CALL_H_
-#define TANDEM_SLOW_LANE_DAEMON_PROXY_CALL_H_
+#pragma once
 
 #include <grpcpp/support/server_callback.h>
 
@@ -33,5 +32,3 @@ grpc::ServerBidiReactor<v1::FromProxy, v1::ToProxy>* StartProxyCall(
     RunSupervisor* runs, EventStore* store, WatchHub* hub);
 
 }  // namespace tandem::slow_lane
-
-#endif  // TANDEM_SLOW_LANE_DAEMON_PROXY_CALL_H_

@@ -8,8 +8,7 @@
 // Then the call reads no more until the store has answered. The supervisor
 // admits each batch first, so the call ends as soon as its run has ended.
 
-#ifndef TANDEM_SLOW_LANE_DAEMON_PUBLISH_CALL_H_
-#define TANDEM_SLOW_LANE_DAEMON_PUBLISH_CALL_H_
+#pragma once
 
 #include <grpcpp/support/server_callback.h>
 
@@ -188,5 +187,3 @@ class PublishCall final : public grpc::ServerReadReactor<Message> {
 };
 
 }  // namespace tandem::slow_lane
-
-#endif  // TANDEM_SLOW_LANE_DAEMON_PUBLISH_CALL_H_

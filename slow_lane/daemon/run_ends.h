@@ -25,8 +25,7 @@
 // from "alive" and "drained" to "final". If the configuration restarts the run
 // after such an end, WorkerEnded leads to "waiting" in place of "final".
 
-#ifndef TANDEM_SLOW_LANE_DAEMON_RUN_ENDS_H_
-#define TANDEM_SLOW_LANE_DAEMON_RUN_ENDS_H_
+#pragma once
 
 #include <cstdint>
 #include <optional>
@@ -112,5 +111,3 @@ class RunEnds {
 };
 
 }  // namespace tandem::slow_lane
-
-#endif  // TANDEM_SLOW_LANE_DAEMON_RUN_ENDS_H_

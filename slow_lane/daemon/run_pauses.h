@@ -7,8 +7,7 @@
 //
 // docs/decisions/0065-a-paused-worker-is-told-first.md has the reasons.
 
-#ifndef TANDEM_SLOW_LANE_DAEMON_RUN_PAUSES_H_
-#define TANDEM_SLOW_LANE_DAEMON_RUN_PAUSES_H_
+#pragma once
 
 #include <string>
 
@@ -66,5 +65,3 @@ class RunPauses {
 };
 
 }  // namespace tandem::slow_lane
-
-#endif  // TANDEM_SLOW_LANE_DAEMON_RUN_PAUSES_H_

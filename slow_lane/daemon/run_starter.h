@@ -7,8 +7,7 @@
 // worker whose proxy is dead, into the folder.
 // Ownership: the supervisor owns it; only its thread (EventLoop) calls it.
 
-#ifndef TANDEM_SLOW_LANE_DAEMON_RUN_STARTER_H_
-#define TANDEM_SLOW_LANE_DAEMON_RUN_STARTER_H_
+#pragma once
 
 #include <sys/resource.h>
 
@@ -129,5 +128,3 @@ class RunStarter {
 };
 
 }  // namespace tandem::slow_lane
-
-#endif  // TANDEM_SLOW_LANE_DAEMON_RUN_STARTER_H_

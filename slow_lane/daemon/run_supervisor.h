@@ -27,8 +27,7 @@
 // the daemon ended                  unchanged      the next one finds the
 //                                                  proxies, or starts them
 
-#ifndef TANDEM_SLOW_LANE_DAEMON_RUN_SUPERVISOR_H_
-#define TANDEM_SLOW_LANE_DAEMON_RUN_SUPERVISOR_H_
+#pragma once
 
 #include <cstdint>
 #include <memory>
@@ -184,5 +183,3 @@ class RunSupervisor {
 };
 
 }  // namespace tandem::slow_lane
-
-#endif  // TANDEM_SLOW_LANE_DAEMON_RUN_SUPERVISOR_H_

@@ -4,8 +4,7 @@
 // data folder -> Start, after the services are ready -> calls.
 // Ownership: RunDaemon.
 
-#ifndef TANDEM_SLOW_LANE_DAEMON_SERVER_H_
-#define TANDEM_SLOW_LANE_DAEMON_SERVER_H_
+#pragma once
 
 #include <grpcpp/security/server_credentials.h>
 #include <grpcpp/server.h>
@@ -97,5 +96,3 @@ class Server {
 };
 
 }  // namespace tandem::slow_lane
-
-#endif  // TANDEM_SLOW_LANE_DAEMON_SERVER_H_

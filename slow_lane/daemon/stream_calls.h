@@ -5,8 +5,7 @@
 // Ownership: a call deletes itself after gRPC has finished with it, which is
 // after the hub has ended it.
 
-#ifndef TANDEM_SLOW_LANE_DAEMON_STREAM_CALLS_H_
-#define TANDEM_SLOW_LANE_DAEMON_STREAM_CALLS_H_
+#pragma once
 
 #include <grpcpp/server_context.h>
 #include <grpcpp/support/server_callback.h>
@@ -215,5 +214,3 @@ class UpdateStream final : public BlockWriter<gymgui::trainer::RunRecord>,
 };
 
 }  // namespace tandem::slow_lane
-
-#endif  // TANDEM_SLOW_LANE_DAEMON_STREAM_CALLS_H_

@@ -4,8 +4,7 @@
 // call blocks one of gRPC's threads.
 // Ownership: the caller owns the services; all arguments must outlive them.
 
-#ifndef TANDEM_SLOW_LANE_DAEMON_TRAINER_SERVICE_H_
-#define TANDEM_SLOW_LANE_DAEMON_TRAINER_SERVICE_H_
+#pragma once
 
 #include <grpcpp/impl/codegen/service_type.h>
 
@@ -34,5 +33,3 @@ std::unique_ptr<grpc::Service> MakeSlowLaneService(RunSupervisor* runs,
                                                    FileRelay* files);
 
 }  // namespace tandem::slow_lane
-
-#endif  // TANDEM_SLOW_LANE_DAEMON_TRAINER_SERVICE_H_

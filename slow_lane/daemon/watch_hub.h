@@ -17,8 +17,7 @@
 // ControlStream (same key, same run). Without one only HTTP/2's flow control
 // slows a watcher.
 
-#ifndef TANDEM_SLOW_LANE_DAEMON_WATCH_HUB_H_
-#define TANDEM_SLOW_LANE_DAEMON_WATCH_HUB_H_
+#pragma once
 
 #include <atomic>
 #include <cstdint>
@@ -181,5 +180,3 @@ class WatchHub {
 };
 
 }  // namespace tandem::slow_lane
-
-#endif  // TANDEM_SLOW_LANE_DAEMON_WATCH_HUB_H_

@@ -4,8 +4,7 @@
 // Data flow: RegisterWorkerRequest -> OK, or the refusal.
 // Ownership: any thread.
 
-#ifndef TANDEM_SLOW_LANE_DAEMON_WORKER_PROTOCOL_H_
-#define TANDEM_SLOW_LANE_DAEMON_WORKER_PROTOCOL_H_
+#pragma once
 
 #include <string>
 
@@ -29,5 +28,3 @@ std::string AcceptedVersion(
     const gymgui::trainer::RegisterWorkerRequest& request);
 
 }  // namespace tandem::slow_lane
-
-#endif  // TANDEM_SLOW_LANE_DAEMON_WORKER_PROTOCOL_H_

@@ -6,8 +6,7 @@
 // Ownership: the proxy owns it; one thread uses it. The link owns its reading
 // thread.
 
-#ifndef TANDEM_SLOW_LANE_PROXY_DAEMON_LINK_H_
-#define TANDEM_SLOW_LANE_PROXY_DAEMON_LINK_H_
+#pragma once
 
 #include <grpcpp/channel.h>
 #include <grpcpp/client_context.h>
@@ -83,5 +82,3 @@ class DaemonLink {
 };
 
 }  // namespace tandem::slow_lane
-
-#endif  // TANDEM_SLOW_LANE_PROXY_DAEMON_LINK_H_

@@ -11,8 +11,7 @@
 // sent if its number less 1 is a multiple of step_stride. Other streams are
 // never sampled.
 
-#ifndef TANDEM_SLOW_LANE_PROXY_EVENT_COLLECTOR_H_
-#define TANDEM_SLOW_LANE_PROXY_EVENT_COLLECTOR_H_
+#pragma once
 
 #include <cstddef>
 #include <cstdint>
@@ -70,5 +69,3 @@ class EventCollector {
 };
 
 }  // namespace tandem::slow_lane
-
-#endif  // TANDEM_SLOW_LANE_PROXY_EVENT_COLLECTOR_H_

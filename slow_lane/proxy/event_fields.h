@@ -10,8 +10,7 @@
 //
 // A field has its message's name in a line, except those in kOtherNames.
 
-#ifndef TANDEM_SLOW_LANE_PROXY_EVENT_FIELDS_H_
-#define TANDEM_SLOW_LANE_PROXY_EVENT_FIELDS_H_
+#pragma once
 
 #include <simdjson.h>
 
@@ -111,5 +110,3 @@ class EventFields {
 };
 
 }  // namespace tandem::slow_lane
-
-#endif  // TANDEM_SLOW_LANE_PROXY_EVENT_FIELDS_H_

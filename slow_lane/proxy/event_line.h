@@ -31,8 +31,7 @@
 //     or "-Infinity", as in protobuf's JSON. The values inside an observation
 //     are unrestricted.
 
-#ifndef TANDEM_SLOW_LANE_PROXY_EVENT_LINE_H_
-#define TANDEM_SLOW_LANE_PROXY_EVENT_LINE_H_
+#pragma once
 
 #include <cstddef>
 #include <memory>
@@ -87,5 +86,3 @@ class EventLineParser {
 };
 
 }  // namespace tandem::slow_lane
-
-#endif  // TANDEM_SLOW_LANE_PROXY_EVENT_LINE_H_

@@ -10,8 +10,7 @@
 // ring, by which the engine sees a viewer and renders. A frame that fails is
 // not repeated.
 
-#ifndef TANDEM_SLOW_LANE_PROXY_FRAME_SENDER_H_
-#define TANDEM_SLOW_LANE_PROXY_FRAME_SENDER_H_
+#pragma once
 
 #include <atomic>
 #include <optional>
@@ -68,5 +67,3 @@ class FrameSender {
 };
 
 }  // namespace tandem::slow_lane
-
-#endif  // TANDEM_SLOW_LANE_PROXY_FRAME_SENDER_H_

@@ -17,8 +17,7 @@
 // before the read bytes. A file that was cut and has grown again is detected
 // when the last bytes that this reader read have changed.
 
-#ifndef TANDEM_SLOW_LANE_PROXY_LINE_TAIL_H_
-#define TANDEM_SLOW_LANE_PROXY_LINE_TAIL_H_
+#pragma once
 
 #include <cstddef>
 #include <cstdint>
@@ -127,5 +126,3 @@ class LineTail {
 };
 
 }  // namespace tandem::slow_lane
-
-#endif  // TANDEM_SLOW_LANE_PROXY_LINE_TAIL_H_

@@ -5,8 +5,7 @@
 // read.
 // Ownership: the proxy owns it; one thread uses it.
 
-#ifndef TANDEM_SLOW_LANE_PROXY_OUTPUT_PACE_H_
-#define TANDEM_SLOW_LANE_PROXY_OUTPUT_PACE_H_
+#pragma once
 
 #include <sys/inotify.h>
 #include <unistd.h>
@@ -82,5 +81,3 @@ class OutputPace {
 };
 
 }  // namespace tandem::slow_lane
-
-#endif  // TANDEM_SLOW_LANE_PROXY_OUTPUT_PACE_H_

@@ -8,8 +8,7 @@
 //   DaemonLink link(DaemonOfRemote(), credentials);
 //   TANDEM_RETURN_IF_ERROR(MakeRemoteFolder(run_id, folder, link));
 
-#ifndef TANDEM_SLOW_LANE_PROXY_REMOTE_RUN_H_
-#define TANDEM_SLOW_LANE_PROXY_REMOTE_RUN_H_
+#pragma once
 
 #include <string>
 
@@ -47,5 +46,3 @@ absl::Status BecomeRayJob(const std::string& run_id,
                           const ProxyLock& lock);
 
 }  // namespace tandem::slow_lane
-
-#endif  // TANDEM_SLOW_LANE_PROXY_REMOTE_RUN_H_

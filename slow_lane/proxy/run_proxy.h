@@ -11,8 +11,7 @@
 // the network is away. SIGTERM ends its worker. For a run on Ray, the proxy on
 // the daemon's machine becomes the program that submits and watches the job.
 
-#ifndef TANDEM_SLOW_LANE_PROXY_RUN_PROXY_H_
-#define TANDEM_SLOW_LANE_PROXY_RUN_PROXY_H_
+#pragma once
 
 #include <string>
 
@@ -39,5 +38,3 @@ struct ProxyOptions {
 absl::Status RunProxy(const ProxyOptions& options);
 
 }  // namespace tandem::slow_lane
-
-#endif  // TANDEM_SLOW_LANE_PROXY_RUN_PROXY_H_

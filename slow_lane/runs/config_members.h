@@ -4,8 +4,7 @@
 // Data flow: JSON of a client -> CheckMembers -> all problems at once; or
 // ParseRunConfig, which reads it by the other functions.
 
-#ifndef TANDEM_SLOW_LANE_RUNS_CONFIG_MEMBERS_H_
-#define TANDEM_SLOW_LANE_RUNS_CONFIG_MEMBERS_H_
+#pragma once
 
 #include <cstdint>
 #include <nlohmann/json.hpp>
@@ -44,5 +43,3 @@ bool FlagAt(nlohmann::json& root, absl::string_view path);
 std::string Shown(const nlohmann::json& value);
 
 }  // namespace tandem::slow_lane
-
-#endif  // TANDEM_SLOW_LANE_RUNS_CONFIG_MEMBERS_H_

@@ -4,8 +4,7 @@
 // Data flow: text -> a file with another name, fsync -> rename(2) -> fsync of
 // the folder.
 
-#ifndef TANDEM_SLOW_LANE_RUNS_DURABLE_FILE_H_
-#define TANDEM_SLOW_LANE_RUNS_DURABLE_FILE_H_
+#pragma once
 
 #include <optional>
 #include <string>
@@ -37,5 +36,3 @@ int WriteAll(int fd, absl::string_view text);
 absl::Status SyncFolder(const std::string& path);
 
 }  // namespace tandem::slow_lane
-
-#endif  // TANDEM_SLOW_LANE_RUNS_DURABLE_FILE_H_

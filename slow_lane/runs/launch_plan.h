@@ -5,8 +5,7 @@
 // -> LaunchWorker.
 // Ownership: the daemon, or the proxy on another machine, calls it.
 
-#ifndef TANDEM_SLOW_LANE_RUNS_LAUNCH_PLAN_H_
-#define TANDEM_SLOW_LANE_RUNS_LAUNCH_PLAN_H_
+#pragma once
 
 #include <cstdint>
 #include <optional>
@@ -41,5 +40,3 @@ LaunchPlan MakeLaunchPlan(const RunConfig& config, const RunFolder& folder,
                           const LaunchPlace& place);
 
 }  // namespace tandem::slow_lane
-
-#endif  // TANDEM_SLOW_LANE_RUNS_LAUNCH_PLAN_H_

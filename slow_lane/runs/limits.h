@@ -1,7 +1,6 @@
 // Limits of the calls between daemon, proxies and clients.
 
-#ifndef TANDEM_SLOW_LANE_RUNS_LIMITS_H_
-#define TANDEM_SLOW_LANE_RUNS_LIMITS_H_
+#pragma once
 
 #include <cstddef>
 #include <cstdint>
@@ -32,5 +31,3 @@ inline constexpr uint64_t kMaxRelayedPixels = uint64_t{8} << 20;
 inline constexpr size_t kMaxRelayedMetadata = size_t{64} << 10;  // bytes
 
 }  // namespace tandem::slow_lane
-
-#endif  // TANDEM_SLOW_LANE_RUNS_LIMITS_H_

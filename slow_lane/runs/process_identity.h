@@ -5,8 +5,7 @@
 // Data flow: /proc/PID/stat -> IdentityOf -> a file or message -> after any
 // restart, OpenProcess -> a pidfd of the same process, or none.
 
-#ifndef TANDEM_SLOW_LANE_RUNS_PROCESS_IDENTITY_H_
-#define TANDEM_SLOW_LANE_RUNS_PROCESS_IDENTITY_H_
+#pragma once
 
 #include <sys/types.h>
 
@@ -119,5 +118,3 @@ struct TreeMember {
 };
 
 }  // namespace tandem::slow_lane
-
-#endif  // TANDEM_SLOW_LANE_RUNS_PROCESS_IDENTITY_H_

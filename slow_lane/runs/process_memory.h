@@ -4,8 +4,7 @@
 // (proportional set size) counts a page that several processes share once, in
 // equal parts. Ownership: any thread; reads files.
 
-#ifndef TANDEM_SLOW_LANE_RUNS_PROCESS_MEMORY_H_
-#define TANDEM_SLOW_LANE_RUNS_PROCESS_MEMORY_H_
+#pragma once
 
 #include <cstdint>
 #include <span>
@@ -18,5 +17,3 @@ namespace tandem::slow_lane {
 uint64_t SumOfPss(std::span<const TreeMember> members);
 
 }  // namespace tandem::slow_lane
-
-#endif  // TANDEM_SLOW_LANE_RUNS_PROCESS_MEMORY_H_

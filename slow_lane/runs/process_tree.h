@@ -17,8 +17,7 @@
 // The caller must keep a dead root as a zombie until its tree has ended
 // (worker_launch.h): its pid identifies the session.
 
-#ifndef TANDEM_SLOW_LANE_RUNS_PROCESS_TREE_H_
-#define TANDEM_SLOW_LANE_RUNS_PROCESS_TREE_H_
+#pragma once
 
 #include <cstddef>
 #include <string>
@@ -61,5 +60,3 @@ absl::StatusOr<TreeEnd> EndTree(const TreeQuery& query, double grace_secs,
 absl::StatusOr<size_t> SignalTree(const TreeQuery& query, int signal);
 
 }  // namespace tandem::slow_lane
-
-#endif  // TANDEM_SLOW_LANE_RUNS_PROCESS_TREE_H_

@@ -12,8 +12,7 @@
 //
 // slow_lane/docs/slow_lane.md describes each key.
 
-#ifndef TANDEM_SLOW_LANE_RUNS_RUN_CONFIG_H_
-#define TANDEM_SLOW_LANE_RUNS_RUN_CONFIG_H_
+#pragma once
 
 #include <cstddef>
 #include <cstdint>
@@ -79,5 +78,3 @@ inline constexpr size_t kMaxConfigBytes = size_t{4} << 20;
 absl::StatusOr<RunConfig> ParseSubmittedConfig(absl::string_view json);
 
 }  // namespace tandem::slow_lane
-
-#endif  // TANDEM_SLOW_LANE_RUNS_RUN_CONFIG_H_

@@ -8,8 +8,7 @@
 // contains the environment. Records appear atomically, and are on disk when the
 // writing call returns.
 
-#ifndef TANDEM_SLOW_LANE_RUNS_RUN_FOLDER_H_
-#define TANDEM_SLOW_LANE_RUNS_RUN_FOLDER_H_
+#pragma once
 
 #include <atomic>
 #include <cstdint>
@@ -185,5 +184,3 @@ class FolderSweeper {
 };
 
 }  // namespace tandem::slow_lane
-
-#endif  // TANDEM_SLOW_LANE_RUNS_RUN_FOLDER_H_

@@ -7,8 +7,7 @@
 //   if (absl::Status s = CheckRunId(request.run_id()); !s.ok()) return s;
 //   const std::string run_id = MakeRunId();  // "01ARZ3NDEKTSV4RRFFQ69G5FAV"
 
-#ifndef TANDEM_SLOW_LANE_RUNS_RUN_ID_H_
-#define TANDEM_SLOW_LANE_RUNS_RUN_ID_H_
+#pragma once
 
 #include <array>
 #include <cstdint>
@@ -36,5 +35,3 @@ absl::Status CheckRunId(absl::string_view run_id);
 absl::Status NoSuchRun(absl::string_view run_id);
 
 }  // namespace tandem::slow_lane
-
-#endif  // TANDEM_SLOW_LANE_RUNS_RUN_ID_H_

@@ -5,8 +5,7 @@
 // slow_lane/docs/slow_lane.md has their table: what each means, and the states
 // that may follow.
 
-#ifndef TANDEM_SLOW_LANE_RUNS_RUN_STATE_H_
-#define TANDEM_SLOW_LANE_RUNS_RUN_STATE_H_
+#pragma once
 
 #include "absl/strings/string_view.h"
 #include "schema/protos/trainer.pb.h"
@@ -27,5 +26,3 @@ bool IsFinal(RunState state);
 absl::string_view NameOf(RunState state);
 
 }  // namespace tandem::slow_lane
-
-#endif  // TANDEM_SLOW_LANE_RUNS_RUN_STATE_H_

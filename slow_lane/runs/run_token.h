@@ -11,8 +11,7 @@
 //   token.IsOf(stat);
 //   RunTokenOf(pid);  // "01ARZ3..." or nothing
 
-#ifndef TANDEM_SLOW_LANE_RUNS_RUN_TOKEN_H_
-#define TANDEM_SLOW_LANE_RUNS_RUN_TOKEN_H_
+#pragma once
 
 #include <sys/resource.h>
 #include <sys/types.h>
@@ -58,5 +57,3 @@ class RunToken {
 };
 
 }  // namespace tandem::slow_lane
-
-#endif  // TANDEM_SLOW_LANE_RUNS_RUN_TOKEN_H_

@@ -3,8 +3,7 @@
 // Data flow: the kernel's boot id and the device number of /dev/shm -> a text
 // that two processes compare, on one machine or on two.
 
-#ifndef TANDEM_SLOW_LANE_RUNS_SHARED_MEMORY_H_
-#define TANDEM_SLOW_LANE_RUNS_SHARED_MEMORY_H_
+#pragma once
 
 #include <string>
 
@@ -16,5 +15,3 @@ namespace tandem::slow_lane {
 std::string SharedMemoryId();
 
 }  // namespace tandem::slow_lane
-
-#endif  // TANDEM_SLOW_LANE_RUNS_SHARED_MEMORY_H_

@@ -4,8 +4,7 @@
 // root -> their descendants and groups -> TreeMembers, and leaders of groups.
 // Ownership: private to process_tree; not thread-safe.
 
-#ifndef TANDEM_SLOW_LANE_RUNS_TREE_SCANNER_H_
-#define TANDEM_SLOW_LANE_RUNS_TREE_SCANNER_H_
+#pragma once
 
 #include <sys/types.h>
 
@@ -84,5 +83,3 @@ class TreeScanner {
 };
 
 }  // namespace tandem::slow_lane
-
-#endif  // TANDEM_SLOW_LANE_RUNS_TREE_SCANNER_H_

@@ -5,8 +5,7 @@
 // which exec closes. A program with threads may call only async-signal-safe
 // functions between fork and exec. So no code here allocates or locks.
 
-#ifndef TANDEM_SLOW_LANE_RUNS_WORKER_CHILD_H_
-#define TANDEM_SLOW_LANE_RUNS_WORKER_CHILD_H_
+#pragma once
 
 #include <sys/resource.h>
 
@@ -46,5 +45,3 @@ struct WorkerChild {
 };
 
 }  // namespace tandem::slow_lane
-
-#endif  // TANDEM_SLOW_LANE_RUNS_WORKER_CHILD_H_

@@ -16,8 +16,7 @@
 //   std::optional<WorkerExit> end = EndOf(worker);  // still a zombie
 //   EndTree(...); Reap(worker); folder.WriteExit(*end);
 
-#ifndef TANDEM_SLOW_LANE_RUNS_WORKER_LAUNCH_H_
-#define TANDEM_SLOW_LANE_RUNS_WORKER_LAUNCH_H_
+#pragma once
 
 #include <signal.h>
 #include <sys/types.h>
@@ -102,5 +101,3 @@ absl::Status BecomeSubreaper();
 void ReapOrphans(pid_t worker);
 
 }  // namespace tandem::slow_lane
-
-#endif  // TANDEM_SLOW_LANE_RUNS_WORKER_LAUNCH_H_

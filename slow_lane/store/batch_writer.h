@@ -6,8 +6,7 @@
 // batches. After other code has changed these, or after a rollback of more than
 // one failed Write, the caller must call Forget.
 
-#ifndef TANDEM_SLOW_LANE_STORE_BATCH_WRITER_H_
-#define TANDEM_SLOW_LANE_STORE_BATCH_WRITER_H_
+#pragma once
 
 #include <cstdint>
 #include <string>
@@ -85,5 +84,3 @@ class BatchWriter {
 };
 
 }  // namespace tandem::slow_lane
-
-#endif  // TANDEM_SLOW_LANE_STORE_BATCH_WRITER_H_

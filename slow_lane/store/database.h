@@ -18,8 +18,7 @@
 //     Use(all.Int(0), all.Text(1));
 //   }
 
-#ifndef TANDEM_SLOW_LANE_STORE_DATABASE_H_
-#define TANDEM_SLOW_LANE_STORE_DATABASE_H_
+#pragma once
 
 #include <sqlite3.h>
 
@@ -232,5 +231,3 @@ class Database {
 };
 
 }  // namespace tandem::slow_lane
-
-#endif  // TANDEM_SLOW_LANE_STORE_DATABASE_H_

@@ -17,8 +17,7 @@
 // each field, except run_id: of the field's name, apart from two in kRenamed.
 // A Timestamp is an integer, `timestamp_ns`.
 
-#ifndef TANDEM_SLOW_LANE_STORE_EVENT_COLUMNS_H_
-#define TANDEM_SLOW_LANE_STORE_EVENT_COLUMNS_H_
+#pragma once
 
 #include <cstddef>
 #include <cstdint>
@@ -120,5 +119,3 @@ auto VisitEvents(Stream stream, const v1::EventBatch& batch, Visit visit) {
 }
 
 }  // namespace tandem::slow_lane
-
-#endif  // TANDEM_SLOW_LANE_STORE_EVENT_COLUMNS_H_

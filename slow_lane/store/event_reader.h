@@ -6,8 +6,7 @@
 // store. It holds no snapshot between two calls, so that the write-ahead log
 // can be emptied.
 
-#ifndef TANDEM_SLOW_LANE_STORE_EVENT_READER_H_
-#define TANDEM_SLOW_LANE_STORE_EVENT_READER_H_
+#pragma once
 
 #include <cstddef>
 #include <cstdint>
@@ -98,5 +97,3 @@ class EventReader {
 };
 
 }  // namespace tandem::slow_lane
-
-#endif  // TANDEM_SLOW_LANE_STORE_EVENT_READER_H_

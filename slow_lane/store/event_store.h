@@ -30,8 +30,7 @@
 // An item is a batch or a change. Bytes and rows of a transaction are bounded,
 // so that no run's events wait long for another run's.
 
-#ifndef TANDEM_SLOW_LANE_STORE_EVENT_STORE_H_
-#define TANDEM_SLOW_LANE_STORE_EVENT_STORE_H_
+#pragma once
 
 #include <cstddef>
 #include <cstdint>
@@ -229,5 +228,3 @@ class EventStore {
 };
 
 }  // namespace tandem::slow_lane
-
-#endif  // TANDEM_SLOW_LANE_STORE_EVENT_STORE_H_

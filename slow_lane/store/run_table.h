@@ -6,8 +6,7 @@
 // must be called in a change posted to the store; functions that read may use
 // any connection.
 
-#ifndef TANDEM_SLOW_LANE_STORE_RUN_TABLE_H_
-#define TANDEM_SLOW_LANE_STORE_RUN_TABLE_H_
+#pragma once
 
 #include <cstddef>
 #include <cstdint>
@@ -101,5 +100,3 @@ absl::Status DetachRun(Database& database, const std::string& run_id);
 absl::StatusOr<size_t> RemoveLeftoverRows(Database& database, size_t limit);
 
 }  // namespace tandem::slow_lane
-
-#endif  // TANDEM_SLOW_LANE_STORE_RUN_TABLE_H_

@@ -4,8 +4,7 @@
 // each.
 // Ownership: plain functions, for code that opens the file for writing.
 
-#ifndef TANDEM_SLOW_LANE_STORE_SCHEMA_VERSIONS_H_
-#define TANDEM_SLOW_LANE_STORE_SCHEMA_VERSIONS_H_
+#pragma once
 
 #include <cstdint>
 
@@ -41,5 +40,3 @@ absl::Status BringUpToDate(Database& database,
                            MigrationWatch watch);
 
 }  // namespace tandem::slow_lane
-
-#endif  // TANDEM_SLOW_LANE_STORE_SCHEMA_VERSIONS_H_

@@ -1,7 +1,6 @@
 // Stream: the five kinds of events of a run. Numbers: a number for each kind.
 
-#ifndef TANDEM_SLOW_LANE_STORE_STREAM_H_
-#define TANDEM_SLOW_LANE_STORE_STREAM_H_
+#pragma once
 
 #include <algorithm>
 #include <array>
@@ -44,5 +43,3 @@ class Numbers {
 };
 
 }  // namespace tandem::slow_lane
-
-#endif  // TANDEM_SLOW_LANE_STORE_STREAM_H_

@@ -7,8 +7,7 @@
 //   Require(side.plan().num_envs > 1, "expected two environments or more");
 //   RequireCall(pipe(ends) == 0, "pipe");
 
-#ifndef TANDEM_TESTS_BENCHMARK_OR_EXIT_H_
-#define TANDEM_TESTS_BENCHMARK_OR_EXIT_H_
+#pragma once
 
 #include <cerrno>
 #include <cstdio>
@@ -47,5 +46,3 @@ T Got(absl::StatusOr<T> value) {
 }
 
 }  // namespace tandem
-
-#endif  // TANDEM_TESTS_BENCHMARK_OR_EXIT_H_

@@ -9,8 +9,7 @@
 //   TrivialWork(size, payload.actions, payload.obs, payload.rewards,
 //               payload.dones);
 
-#ifndef TANDEM_TESTS_BENCHMARK_PAYLOAD_H_
-#define TANDEM_TESTS_BENCHMARK_PAYLOAD_H_
+#pragma once
 
 #include <cstddef>
 #include <cstdint>
@@ -129,5 +128,3 @@ struct Payload {
 };
 
 }  // namespace tandem
-
-#endif  // TANDEM_TESTS_BENCHMARK_PAYLOAD_H_

@@ -18,8 +18,7 @@
 //   row->Connect();
 //   Results results = row->Exchange(actions);
 
-#ifndef TANDEM_TESTS_BENCHMARK_ROW_H_
-#define TANDEM_TESTS_BENCHMARK_ROW_H_
+#pragma once
 
 #include <memory>
 #include <string>
@@ -66,5 +65,3 @@ std::unique_ptr<Row> MakeGrpcRow(absl::string_view name,
 void ServeSocket(int socket, const Size& size);
 
 }  // namespace tandem
-
-#endif  // TANDEM_TESTS_BENCHMARK_ROW_H_

@@ -10,8 +10,7 @@
 //   const float* row = client.arrays().obs.data() + env * kObsSize;
 //   EXPECT_EQ(row[CountingEngine::kSteps], i + 1);
 
-#ifndef TANDEM_TESTS_END_TO_END_COUNTING_ENGINE_H_
-#define TANDEM_TESTS_END_TO_END_COUNTING_ENGINE_H_
+#pragma once
 
 #include <cstdint>
 #include <span>
@@ -95,5 +94,3 @@ class CountingEngine final : public Engine {
 };
 
 }  // namespace tandem
-
-#endif  // TANDEM_TESTS_END_TO_END_COUNTING_ENGINE_H_

@@ -4,8 +4,7 @@
 //
 //   ChildProcess child([&] { return ServeUntilSignal(&engine, options); });
 
-#ifndef TANDEM_TESTS_END_TO_END_SERVE_UNTIL_SIGNAL_H_
-#define TANDEM_TESTS_END_TO_END_SERVE_UNTIL_SIGNAL_H_
+#pragma once
 
 #include "engine_adapter/engine.h"
 #include "engine_adapter/engine_host.h"
@@ -17,5 +16,3 @@ namespace tandem {
 int ServeUntilSignal(Engine* engine, EngineHost::Options options);
 
 }  // namespace tandem
-
-#endif  // TANDEM_TESTS_END_TO_END_SERVE_UNTIL_SIGNAL_H_

@@ -5,8 +5,7 @@
 //
 //   StillEngine engine(/*num_envs=*/64, /*obs_size=*/32, /*act_size=*/8);
 
-#ifndef TANDEM_TESTS_END_TO_END_STILL_ENGINE_H_
-#define TANDEM_TESTS_END_TO_END_STILL_ENGINE_H_
+#pragma once
 
 #include <cstdint>
 #include <span>
@@ -37,5 +36,3 @@ class StillEngine final : public Engine {
 };
 
 }  // namespace tandem
-
-#endif  // TANDEM_TESTS_END_TO_END_STILL_ENGINE_H_

@@ -7,8 +7,7 @@
 //   CountingServer("name").Serve();                     // in one process
 //   ExpectFreshSession(ClientSide::Attach("name", {})); // in another
 
-#ifndef TANDEM_TESTS_FAULTS_COUNTING_PEERS_H_
-#define TANDEM_TESTS_FAULTS_COUNTING_PEERS_H_
+#pragma once
 
 #include <cstdint>
 #include <string>
@@ -51,5 +50,3 @@ void ExpectFreshSession(ClientSide& client);
 void ExpectNothingLeft(const std::string& name);
 
 }  // namespace tandem
-
-#endif  // TANDEM_TESTS_FAULTS_COUNTING_PEERS_H_

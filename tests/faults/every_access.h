@@ -23,8 +23,7 @@
 //     ... checks ...
 //   }
 
-#ifndef TANDEM_TESTS_FAULTS_EVERY_ACCESS_H_
-#define TANDEM_TESTS_FAULTS_EVERY_ACCESS_H_
+#pragma once
 
 #include <cstddef>
 #include <cstdint>
@@ -82,5 +81,3 @@ class EveryAccess {
 };
 
 }  // namespace tandem
-
-#endif  // TANDEM_TESTS_FAULTS_EVERY_ACCESS_H_

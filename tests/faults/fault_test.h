@@ -13,8 +13,7 @@
 //                  },
 //                  [this] { ExpectANewClientIsServed(); });
 
-#ifndef TANDEM_TESTS_FAULTS_FAULT_TEST_H_
-#define TANDEM_TESTS_FAULTS_FAULT_TEST_H_
+#pragma once
 
 #include <gtest/gtest.h>
 #include <sys/mman.h>
@@ -254,5 +253,3 @@ class FaultTest : public testing::Test {
 };
 
 }  // namespace tandem
-
-#endif  // TANDEM_TESTS_FAULTS_FAULT_TEST_H_

@@ -9,8 +9,7 @@
 //   Caller caller(name_);
 //   EXPECT_EQ(caller.Call(), ErrorCode::kOk);
 
-#ifndef TANDEM_TESTS_FAULTS_HOST_FAULT_TEST_H_
-#define TANDEM_TESTS_FAULTS_HOST_FAULT_TEST_H_
+#pragma once
 
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -151,5 +150,3 @@ class HostFaultTest : public FaultTest {
 };
 
 }  // namespace tandem
-
-#endif  // TANDEM_TESTS_FAULTS_HOST_FAULT_TEST_H_

@@ -14,8 +14,7 @@
 //   victim.Advance(Victim::kInstruction, 100);
 //   victim.Kill();
 
-#ifndef TANDEM_TESTS_FAULTS_VICTIM_H_
-#define TANDEM_TESTS_FAULTS_VICTIM_H_
+#pragma once
 
 #include <sys/types.h>
 
@@ -77,5 +76,3 @@ class Victim {
 };
 
 }  // namespace tandem
-
-#endif  // TANDEM_TESTS_FAULTS_VICTIM_H_

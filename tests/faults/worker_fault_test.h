@@ -8,8 +8,7 @@
 //   const int handle = side->region().memory().handle();
 //   Victim worker([=] { AttachWorker(handle, 0)->Serve(); });
 
-#ifndef TANDEM_TESTS_FAULTS_WORKER_FAULT_TEST_H_
-#define TANDEM_TESTS_FAULTS_WORKER_FAULT_TEST_H_
+#pragma once
 
 #include <unistd.h>
 
@@ -86,5 +85,3 @@ inline std::unique_ptr<SupervisorSide> CreateSide(const std::string& name) {
 }
 
 }  // namespace tandem
-
-#endif  // TANDEM_TESTS_FAULTS_WORKER_FAULT_TEST_H_

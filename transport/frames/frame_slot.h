@@ -5,8 +5,7 @@
 // Ownership: a view of the ring; writer and reader make one for each frame. The
 // slot, and its seq, may be misaligned: slot_size decides.
 
-#ifndef TANDEM_TRANSPORT_FRAMES_FRAME_SLOT_H_
-#define TANDEM_TRANSPORT_FRAMES_FRAME_SLOT_H_
+#pragma once
 
 #include <cstddef>
 #include <cstdint>
@@ -99,5 +98,3 @@ class FrameSlot {
 };
 
 }  // namespace tandem
-
-#endif  // TANDEM_TRANSPORT_FRAMES_FRAME_SLOT_H_

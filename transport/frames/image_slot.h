@@ -8,8 +8,7 @@
 //
 // docs/protocol.md, "Slots for requested images", is the specification.
 
-#ifndef TANDEM_TRANSPORT_FRAMES_IMAGE_SLOT_H_
-#define TANDEM_TRANSPORT_FRAMES_IMAGE_SLOT_H_
+#pragma once
 
 #include <array>
 #include <cstddef>
@@ -93,5 +92,3 @@ class ImageSlotWriter {
 ImageLease LeaseOf(const ImagePlace& place, const ImageNotice& notice);
 
 }  // namespace tandem
-
-#endif  // TANDEM_TRANSPORT_FRAMES_IMAGE_SLOT_H_

@@ -9,8 +9,7 @@
 //   RacyCopy(slot_bytes, frame, Cache::kPast);  // a writer
 //   RacyCopy(buffer, slot_bytes, Cache::kInto); // a reader
 
-#ifndef TANDEM_TRANSPORT_FRAMES_RACY_COPY_H_
-#define TANDEM_TRANSPORT_FRAMES_RACY_COPY_H_
+#pragma once
 
 #include <cstddef>
 #include <cstdint>
@@ -39,5 +38,3 @@ void StoresBefore();
 Cache CacheFor(uint64_t frame_bytes, uint64_t ring_bytes);
 
 }  // namespace tandem
-
-#endif  // TANDEM_TRANSPORT_FRAMES_RACY_COPY_H_

@@ -12,8 +12,7 @@
 //   TANDEM_RETURN_IF_ERROR(cuda->Check(
 //       cuda->functions().MemAlloc(&pointer, bytes), "cuMemAlloc"));
 
-#ifndef TANDEM_TRANSPORT_GPU_CUDA_DRIVER_H_
-#define TANDEM_TRANSPORT_GPU_CUDA_DRIVER_H_
+#pragma once
 
 #include <cstdint>
 #include <memory>
@@ -144,5 +143,3 @@ class CurrentContext {
 };
 
 }  // namespace tandem
-
-#endif  // TANDEM_TRANSPORT_GPU_CUDA_DRIVER_H_

@@ -5,8 +5,7 @@
 // Ownership: types only. testing/cuda_header_check.cc compares each row with
 // cuda.h where the toolkit is installed.
 
-#ifndef TANDEM_TRANSPORT_GPU_CUDA_PROTOTYPES_H_
-#define TANDEM_TRANSPORT_GPU_CUDA_PROTOTYPES_H_
+#pragma once
 
 #include <cstddef>
 #include <type_traits>
@@ -134,5 +133,3 @@ struct CudaFunctions {
 };
 
 }  // namespace tandem
-
-#endif  // TANDEM_TRANSPORT_GPU_CUDA_PROTOTYPES_H_

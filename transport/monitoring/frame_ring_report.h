@@ -5,8 +5,7 @@
 // render.
 // Ownership: the observer owns the report.
 
-#ifndef TANDEM_TRANSPORT_MONITORING_FRAME_RING_REPORT_H_
-#define TANDEM_TRANSPORT_MONITORING_FRAME_RING_REPORT_H_
+#pragma once
 
 #include <cstdint>
 
@@ -22,5 +21,3 @@ FrameRingReport ReadFrameRing(const ObservedFile& file, uint64_t offset,
                               uint64_t bytes, int64_t grace_ns = kRingGraceNs);
 
 }  // namespace tandem
-
-#endif  // TANDEM_TRANSPORT_MONITORING_FRAME_RING_REPORT_H_

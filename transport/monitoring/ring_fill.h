@@ -4,8 +4,7 @@
 // counts. It reads no message.
 // Ownership: the observer owns it; it has no effect on either side of the ring.
 
-#ifndef TANDEM_TRANSPORT_MONITORING_RING_FILL_H_
-#define TANDEM_TRANSPORT_MONITORING_RING_FILL_H_
+#pragma once
 
 #include <cstdint>
 
@@ -21,5 +20,3 @@ RingFill ReadRingFill(const ObservedFile& file, uint64_t offset,
                       uint32_t capacity);
 
 }  // namespace tandem
-
-#endif  // TANDEM_TRANSPORT_MONITORING_RING_FILL_H_

@@ -41,8 +41,7 @@
 // not fit between its offset and the end of the data, the writer stores
 // kRingSkip there in place of a length, and the entry at the start of the data.
 
-#ifndef TANDEM_TRANSPORT_RING_RING_H_
-#define TANDEM_TRANSPORT_RING_RING_H_
+#pragma once
 
 #include <cstddef>
 #include <cstdint>
@@ -220,5 +219,3 @@ class RingReader : public RingSide {
 };
 
 }  // namespace tandem
-
-#endif  // TANDEM_TRANSPORT_RING_RING_H_

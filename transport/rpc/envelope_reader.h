@@ -14,8 +14,7 @@
 // lacks pieces is dropped and counted; later entries are still read. Only a
 // ring with invalid positions ends the session (kBrokenPeer).
 
-#ifndef TANDEM_TRANSPORT_RPC_ENVELOPE_READER_H_
-#define TANDEM_TRANSPORT_RPC_ENVELOPE_READER_H_
+#pragma once
 
 #include <cstddef>
 #include <cstdint>
@@ -107,5 +106,3 @@ class EnvelopeReader {
 };
 
 }  // namespace tandem
-
-#endif  // TANDEM_TRANSPORT_RPC_ENVELOPE_READER_H_

@@ -16,8 +16,7 @@
 // the peer reads must check queued_bytes first. Envelopes are sent in the order
 // of Post; the pieces of one envelope are consecutive.
 
-#ifndef TANDEM_TRANSPORT_RPC_ENVELOPE_WRITER_H_
-#define TANDEM_TRANSPORT_RPC_ENVELOPE_WRITER_H_
+#pragma once
 
 #include <cstddef>
 #include <cstdint>
@@ -79,5 +78,3 @@ class EnvelopeWriter {
 };
 
 }  // namespace tandem
-
-#endif  // TANDEM_TRANSPORT_RPC_ENVELOPE_WRITER_H_

@@ -6,8 +6,7 @@
 // accepts that. Unpacking copies it each time, so a hundred kilobytes may
 // become gigabytes.
 
-#ifndef TANDEM_TRANSPORT_RPC_UNPACKED_SIZE_H_
-#define TANDEM_TRANSPORT_RPC_UNPACKED_SIZE_H_
+#pragma once
 
 #include <cstdint>
 
@@ -21,5 +20,3 @@ namespace tandem {
 bool UnpacksWithin(const rpc::Envelope& envelope, uint64_t max_bytes);
 
 }  // namespace tandem
-
-#endif  // TANDEM_TRANSPORT_RPC_UNPACKED_SIZE_H_

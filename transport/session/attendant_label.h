@@ -4,8 +4,7 @@
 //   LabelOf(*slot);              // any process: "panel"
 //   LabelAndPid(*slot);          // any process: "'panel' (pid 4711)"
 
-#ifndef TANDEM_TRANSPORT_SESSION_ATTENDANT_LABEL_H_
-#define TANDEM_TRANSPORT_SESSION_ATTENDANT_LABEL_H_
+#pragma once
 
 #include <cstddef>
 #include <cstdint>
@@ -48,5 +47,3 @@ inline std::string LabelAndPid(const AttendantSlot& slot) {
 }
 
 }  // namespace tandem
-
-#endif  // TANDEM_TRANSPORT_SESSION_ATTENDANT_LABEL_H_

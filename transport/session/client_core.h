@@ -16,8 +16,7 @@
 //     code = core.AwaitPause(ready, deadline, watch);
 //   }
 
-#ifndef TANDEM_TRANSPORT_SESSION_CLIENT_CORE_H_
-#define TANDEM_TRANSPORT_SESSION_CLIENT_CORE_H_
+#pragma once
 
 #include <algorithm>
 #include <atomic>
@@ -337,5 +336,3 @@ struct ClientCore {
 };
 
 }  // namespace tandem
-
-#endif  // TANDEM_TRANSPORT_SESSION_CLIENT_CORE_H_

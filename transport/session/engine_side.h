@@ -18,8 +18,7 @@
 //     ...
 //   }
 
-#ifndef TANDEM_TRANSPORT_SESSION_ENGINE_SIDE_H_
-#define TANDEM_TRANSPORT_SESSION_ENGINE_SIDE_H_
+#pragma once
 
 #include <cstdint>
 #include <memory>
@@ -127,5 +126,3 @@ class EngineSide final : public OwnerSide {
 };
 
 }  // namespace tandem
-
-#endif  // TANDEM_TRANSPORT_SESSION_ENGINE_SIDE_H_

@@ -4,8 +4,7 @@
 // Data flow: the engine's lock and the caller's hook -> Waiter.
 // Ownership: a wait of an RpcSide's owner has one on its stack.
 
-#ifndef TANDEM_TRANSPORT_SESSION_ENGINE_WATCH_H_
-#define TANDEM_TRANSPORT_SESSION_ENGINE_WATCH_H_
+#pragma once
 
 #include <cstdint>
 
@@ -36,5 +35,3 @@ class EngineWatch final : public WaitWatch {
 };
 
 }  // namespace tandem
-
-#endif  // TANDEM_TRANSPORT_SESSION_ENGINE_WATCH_H_

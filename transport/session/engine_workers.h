@@ -11,8 +11,7 @@
 //     workers.Order(WorkerOrder::kFinish, frame_seq + 1);
 //   }
 
-#ifndef TANDEM_TRANSPORT_SESSION_ENGINE_WORKERS_H_
-#define TANDEM_TRANSPORT_SESSION_ENGINE_WORKERS_H_
+#pragma once
 
 #include <cstddef>
 #include <cstdint>
@@ -130,5 +129,3 @@ class EngineWorkers {
 };
 
 }  // namespace tandem
-
-#endif  // TANDEM_TRANSPORT_SESSION_ENGINE_WORKERS_H_

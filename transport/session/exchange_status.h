@@ -6,8 +6,7 @@
 //   StoreStatus(header, ErrorCode::kOk, "");
 //   header->frame_seq.store(...);  // publishes it
 
-#ifndef TANDEM_TRANSPORT_SESSION_EXCHANGE_STATUS_H_
-#define TANDEM_TRANSPORT_SESSION_EXCHANGE_STATUS_H_
+#pragma once
 
 #include <cstdint>
 #include <cstring>
@@ -32,5 +31,3 @@ inline void StoreStatus(LrbcHeader* header, ErrorCode code,
 }
 
 }  // namespace tandem
-
-#endif  // TANDEM_TRANSPORT_SESSION_EXCHANGE_STATUS_H_

@@ -2,8 +2,7 @@
 //
 // Data flow: a mapping, and private copies of header and table -> StepArrays.
 
-#ifndef TANDEM_TRANSPORT_SESSION_MAKE_STEP_ARRAYS_H_
-#define TANDEM_TRANSPORT_SESSION_MAKE_STEP_ARRAYS_H_
+#pragma once
 
 #include <cstddef>
 #include <cstdint>
@@ -76,5 +75,3 @@ inline StepArrays MakeStepArrays(const RegionMapping& mapping,
 }
 
 }  // namespace tandem
-
-#endif  // TANDEM_TRANSPORT_SESSION_MAKE_STEP_ARRAYS_H_

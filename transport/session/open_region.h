@@ -1,7 +1,6 @@
 // OpenByDeadline: waits for an engine's region, and maps it.
 
-#ifndef TANDEM_TRANSPORT_SESSION_OPEN_REGION_H_
-#define TANDEM_TRANSPORT_SESSION_OPEN_REGION_H_
+#pragma once
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
@@ -18,5 +17,3 @@ absl::StatusOr<AttachedRegion> OpenByDeadline(absl::string_view name,
                                               Deadline deadline);
 
 }  // namespace tandem
-
-#endif  // TANDEM_TRANSPORT_SESSION_OPEN_REGION_H_

@@ -16,8 +16,7 @@
 //   std::optional<RunSnapshot> run;
 //   (void)LoadOwnRun(*header, &run);  // the engine
 
-#ifndef TANDEM_TRANSPORT_SESSION_OWN_RUN_H_
-#define TANDEM_TRANSPORT_SESSION_OWN_RUN_H_
+#pragma once
 
 #include <atomic>
 #include <cstdint>
@@ -79,5 +78,3 @@ inline void StoreOwnRun(LrbcHeader* header,
 }
 
 }  // namespace tandem
-
-#endif  // TANDEM_TRANSPORT_SESSION_OWN_RUN_H_

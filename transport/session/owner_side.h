@@ -15,8 +15,7 @@
 //       owner->WelcomeAttendant(slot);
 //     }
 
-#ifndef TANDEM_TRANSPORT_SESSION_OWNER_SIDE_H_
-#define TANDEM_TRANSPORT_SESSION_OWNER_SIDE_H_
+#pragma once
 
 #include <atomic>
 #include <cstddef>
@@ -197,5 +196,3 @@ class OwnerSide {
 };
 
 }  // namespace tandem
-
-#endif  // TANDEM_TRANSPORT_SESSION_OWNER_SIDE_H_

@@ -5,8 +5,7 @@
 // Ownership: an OwnerSide has one State; only its thread uses it, except for
 // `asked`.
 
-#ifndef TANDEM_TRANSPORT_SESSION_OWNER_SIDE_INTERNAL_H_
-#define TANDEM_TRANSPORT_SESSION_OWNER_SIDE_INTERNAL_H_
+#pragma once
 
 #include <algorithm>
 #include <array>
@@ -151,5 +150,3 @@ Event OwnerSide::TakeRequest() {
 }
 
 }  // namespace tandem
-
-#endif  // TANDEM_TRANSPORT_SESSION_OWNER_SIDE_INTERNAL_H_

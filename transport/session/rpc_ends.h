@@ -4,8 +4,7 @@
 // RpcClient.
 // Ownership: the side's; it must outlive what these functions return.
 
-#ifndef TANDEM_TRANSPORT_SESSION_RPC_ENDS_H_
-#define TANDEM_TRANSPORT_SESSION_RPC_ENDS_H_
+#pragma once
 
 #include "absl/status/statusor.h"
 #include "transport/frames/image_slot.h"
@@ -36,5 +35,3 @@ class RpcEnds {
 };
 
 }  // namespace tandem
-
-#endif  // TANDEM_TRANSPORT_SESSION_RPC_ENDS_H_

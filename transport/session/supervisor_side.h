@@ -24,8 +24,7 @@
 //     ...
 //   }
 
-#ifndef TANDEM_TRANSPORT_SESSION_SUPERVISOR_SIDE_H_
-#define TANDEM_TRANSPORT_SESSION_SUPERVISOR_SIDE_H_
+#pragma once
 
 #include <cstdint>
 #include <memory>
@@ -144,5 +143,3 @@ class SupervisorSide final : public OwnerSide {
 };
 
 }  // namespace tandem
-
-#endif  // TANDEM_TRANSPORT_SESSION_SUPERVISOR_SIDE_H_

@@ -11,8 +11,7 @@
 //     election.Publish(exchange);
 //   }
 
-#ifndef TANDEM_TRANSPORT_SESSION_WORKER_ELECTION_H_
-#define TANDEM_TRANSPORT_SESSION_WORKER_ELECTION_H_
+#pragma once
 
 #include <cstdint>
 #include <span>
@@ -87,5 +86,3 @@ class WorkerElection {
 };
 
 }  // namespace tandem
-
-#endif  // TANDEM_TRANSPORT_SESSION_WORKER_ELECTION_H_

@@ -6,8 +6,7 @@
 // Ownership: only the slot's worker stores, in an exchange or lane. The
 // publisher and the client read copies afterwards.
 
-#ifndef TANDEM_TRANSPORT_SESSION_WORKER_ERROR_H_
-#define TANDEM_TRANSPORT_SESSION_WORKER_ERROR_H_
+#pragma once
 
 #include <algorithm>
 #include <cstdint>
@@ -59,5 +58,3 @@ inline WorkerError WorkerErrorOf(const WorkerSlot& slot) {
 }
 
 }  // namespace tandem
-
-#endif  // TANDEM_TRANSPORT_SESSION_WORKER_ERROR_H_

@@ -7,8 +7,7 @@
 //   // "worker 2 (pid 4711, environments 4 to 7), stepping environment 5 for
 //   // 1.20 s"
 
-#ifndef TANDEM_TRANSPORT_SESSION_WORKER_TEXT_H_
-#define TANDEM_TRANSPORT_SESSION_WORKER_TEXT_H_
+#pragma once
 
 #include <algorithm>
 #include <cstddef>
@@ -44,5 +43,3 @@ inline std::string WorkerText(const WorkerSlot& slot, size_t worker,
 }
 
 }  // namespace tandem
-
-#endif  // TANDEM_TRANSPORT_SESSION_WORKER_TEXT_H_

@@ -8,8 +8,7 @@
 //   Step();
 //   EXPECT_EQ(count, 0);
 
-#ifndef TANDEM_TRANSPORT_TESTING_ALLOCATION_COUNTER_H_
-#define TANDEM_TRANSPORT_TESTING_ALLOCATION_COUNTER_H_
+#pragma once
 
 #include <atomic>
 #include <cstdint>
@@ -21,5 +20,3 @@ namespace tandem {
 extern std::atomic<uint64_t>* allocation_count;
 
 }  // namespace tandem
-
-#endif  // TANDEM_TRANSPORT_TESTING_ALLOCATION_COUNTER_H_

@@ -5,8 +5,7 @@
 //   for (Script script(data, size); !script.AtEnd();) Act(script.Byte());
 //   Require(writer.head() == twin.head, "head");
 
-#ifndef TANDEM_TRANSPORT_TESTING_FUZZ_SCRIPT_H_
-#define TANDEM_TRANSPORT_TESTING_FUZZ_SCRIPT_H_
+#pragma once
 
 #include <cerrno>
 #include <cstddef>
@@ -46,5 +45,3 @@ class Script {
 };
 
 }  // namespace tandem
-
-#endif  // TANDEM_TRANSPORT_TESTING_FUZZ_SCRIPT_H_

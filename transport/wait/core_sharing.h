@@ -15,8 +15,7 @@
 //   sharing.Tell(-1);                         // after it
 //   sharing.Waited(length_ns, slept, now_ns);
 
-#ifndef TANDEM_TRANSPORT_WAIT_CORE_SHARING_H_
-#define TANDEM_TRANSPORT_WAIT_CORE_SHARING_H_
+#pragma once
 
 #include <algorithm>
 #include <cstdint>
@@ -92,5 +91,3 @@ class CoreSharing {
 };
 
 }  // namespace tandem
-
-#endif  // TANDEM_TRANSPORT_WAIT_CORE_SHARING_H_

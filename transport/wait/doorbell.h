@@ -10,8 +10,7 @@
 //   bell.SleepUnless(ready, slice_ns);          action_seq.store(...);
 //                                               bell.NotifyIfWaiting();
 
-#ifndef TANDEM_TRANSPORT_WAIT_DOORBELL_H_
-#define TANDEM_TRANSPORT_WAIT_DOORBELL_H_
+#pragma once
 
 #include <atomic>
 #include <cstdint>
@@ -104,5 +103,3 @@ class Doorbell {
 };
 
 }  // namespace tandem
-
-#endif  // TANDEM_TRANSPORT_WAIT_DOORBELL_H_

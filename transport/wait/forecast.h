@@ -14,8 +14,7 @@
 //   then forecast.Hit(), or forecast.Miss() and sleep on. A request during the
 //   sleep is a miss, too. In the end forecast.Waited(length_ns).
 
-#ifndef TANDEM_TRANSPORT_WAIT_FORECAST_H_
-#define TANDEM_TRANSPORT_WAIT_FORECAST_H_
+#pragma once
 
 #include <algorithm>
 #include <cstdint>
@@ -76,5 +75,3 @@ class Forecast {
 };
 
 }  // namespace tandem
-
-#endif  // TANDEM_TRANSPORT_WAIT_FORECAST_H_

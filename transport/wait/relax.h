@@ -5,8 +5,7 @@
 //
 //   while (word.load(std::memory_order_acquire) != wanted) Relax();
 
-#ifndef TANDEM_TRANSPORT_WAIT_RELAX_H_
-#define TANDEM_TRANSPORT_WAIT_RELAX_H_
+#pragma once
 
 namespace tandem {
 
@@ -20,5 +19,3 @@ inline void Relax() {
 }
 
 }  // namespace tandem
-
-#endif  // TANDEM_TRANSPORT_WAIT_RELAX_H_

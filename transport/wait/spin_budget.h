@@ -18,8 +18,7 @@
 //   0: sleep, then budget.Slept(waited_ns). Else spin, then
 //   budget.Hit(waited_ns), or budget.Miss() and sleep.
 
-#ifndef TANDEM_TRANSPORT_WAIT_SPIN_BUDGET_H_
-#define TANDEM_TRANSPORT_WAIT_SPIN_BUDGET_H_
+#pragma once
 
 #include <algorithm>
 #include <cstdint>
@@ -144,5 +143,3 @@ class SpinBudget {
 };
 
 }  // namespace tandem
-
-#endif  // TANDEM_TRANSPORT_WAIT_SPIN_BUDGET_H_

@@ -11,8 +11,7 @@
 //       [&] { return seq.load(std::memory_order_acquire) == wanted; },
 //       Deadline::After(10), watch);
 
-#ifndef TANDEM_TRANSPORT_WAIT_WAITER_H_
-#define TANDEM_TRANSPORT_WAIT_WAITER_H_
+#pragma once
 
 #include <algorithm>
 #include <cstdint>
@@ -374,5 +373,3 @@ template <typename Ready>
 }
 
 }  // namespace tandem
-
-#endif  // TANDEM_TRANSPORT_WAIT_WAITER_H_

@@ -5,8 +5,7 @@
 // action -> DaemonClient, on another thread -> Pending.
 // Ownership: one front end; its one thread.
 
-#ifndef TANDEM_VIZ_CORE_ASYNC_DAEMON_CLIENT_H_
-#define TANDEM_VIZ_CORE_ASYNC_DAEMON_CLIENT_H_
+#pragma once
 
 #include <cstddef>
 #include <cstdint>
@@ -102,5 +101,3 @@ class AsyncDaemonClient {
 };
 
 }  // namespace tandem
-
-#endif  // TANDEM_VIZ_CORE_ASYNC_DAEMON_CLIENT_H_

@@ -12,8 +12,7 @@
 //   }
 //   std::shared_ptr<Pending> pending = StartAction(&thread, [] { ... }, {});
 
-#ifndef TANDEM_VIZ_CORE_BACKGROUND_H_
-#define TANDEM_VIZ_CORE_BACKGROUND_H_
+#pragma once
 
 #include <cstddef>
 #include <cstdint>
@@ -130,5 +129,3 @@ class SlowRead : public std::enable_shared_from_this<SlowRead<Result>> {
 };
 
 }  // namespace tandem
-
-#endif  // TANDEM_VIZ_CORE_BACKGROUND_H_

@@ -1,8 +1,7 @@
 // What all calls to the slow lane's daemon share: the channel, the token, the
 // conversion of errors.
 
-#ifndef TANDEM_VIZ_CORE_DAEMON_CHANNEL_H_
-#define TANDEM_VIZ_CORE_DAEMON_CHANNEL_H_
+#pragma once
 
 #include <grpcpp/channel.h>
 #include <grpcpp/client_context.h>
@@ -40,5 +39,3 @@ absl::Status DaemonStatus(const grpc::Status& status, absl::string_view call,
                           absl::string_view target);
 
 }  // namespace tandem
-
-#endif  // TANDEM_VIZ_CORE_DAEMON_CHANNEL_H_

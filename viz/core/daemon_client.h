@@ -5,8 +5,7 @@
 // Ownership: any number of clients; thread-safe. Opens no connection before the
 // first call, and connects again after the daemon was restarted.
 
-#ifndef TANDEM_VIZ_CORE_DAEMON_CLIENT_H_
-#define TANDEM_VIZ_CORE_DAEMON_CLIENT_H_
+#pragma once
 
 #include <cstdint>
 #include <map>
@@ -102,5 +101,3 @@ class DaemonClient {
 };
 
 }  // namespace tandem
-
-#endif  // TANDEM_VIZ_CORE_DAEMON_CLIENT_H_

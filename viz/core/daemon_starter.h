@@ -7,8 +7,7 @@
 // Ownership: the daemon and its runs go on when this program ends. A lock in
 // its data folder excludes a second daemon.
 
-#ifndef TANDEM_VIZ_CORE_DAEMON_STARTER_H_
-#define TANDEM_VIZ_CORE_DAEMON_STARTER_H_
+#pragma once
 
 #include <optional>
 #include <string>
@@ -49,5 +48,3 @@ absl::Status StartWantedDaemon(const std::string& program,
 std::string DefaultDataDir();
 
 }  // namespace tandem
-
-#endif  // TANDEM_VIZ_CORE_DAEMON_STARTER_H_

@@ -5,8 +5,7 @@
 // one of the engine's attendant slots. Its destructor leaves the slot: the
 // engine then ends a pause that this attendant made. Thread-safe.
 
-#ifndef TANDEM_VIZ_CORE_ENGINE_CONTROL_H_
-#define TANDEM_VIZ_CORE_ENGINE_CONTROL_H_
+#pragma once
 
 #include <cstdint>
 #include <memory>
@@ -75,5 +74,3 @@ class EngineControl {
 };
 
 }  // namespace tandem
-
-#endif  // TANDEM_VIZ_CORE_ENGINE_CONTROL_H_

@@ -5,8 +5,7 @@
 // the mode policy_eval reads it every second. The bytes are untrusted and may
 // be incomplete. The parser limits their size and throws no exceptions.
 
-#ifndef TANDEM_VIZ_CORE_EVAL_SUMMARY_H_
-#define TANDEM_VIZ_CORE_EVAL_SUMMARY_H_
+#pragma once
 
 #include <cstdint>
 #include <optional>
@@ -43,5 +42,3 @@ std::string DefaultEvalSummaryPath(absl::string_view run_id);
 std::string EvalSummaryText(const EvalSummary& summary);
 
 }  // namespace tandem
-
-#endif  // TANDEM_VIZ_CORE_EVAL_SUMMARY_H_

@@ -3,8 +3,7 @@
 //
 //   NewFileName("demo", ".mp4")  // "demo-20261126-230405.123.mp4"
 
-#ifndef TANDEM_VIZ_CORE_FILE_NAME_H_
-#define TANDEM_VIZ_CORE_FILE_NAME_H_
+#pragma once
 
 #include <string>
 
@@ -24,5 +23,3 @@ std::string NewFileName(absl::string_view run, absl::string_view ending);
 absl::Status MakeFolder(absl::string_view flag, const std::string& folder);
 
 }  // namespace tandem
-
-#endif  // TANDEM_VIZ_CORE_FILE_NAME_H_

@@ -4,8 +4,7 @@
 // files -> the frame of an earlier time, for freeze and scrub.
 // Ownership: as Tape's.
 
-#ifndef TANDEM_VIZ_CORE_FRAME_TAPE_H_
-#define TANDEM_VIZ_CORE_FRAME_TAPE_H_
+#pragma once
 
 #include <cstddef>
 #include <cstdint>
@@ -41,5 +40,3 @@ class FrameTape : public Tape<KeptFrame> {
 };
 
 }  // namespace tandem
-
-#endif  // TANDEM_VIZ_CORE_FRAME_TAPE_H_

@@ -10,8 +10,7 @@
 // The caller must call Poll at least every 50 ms. Then the state is correct
 // within 450 ms of any change of the writer (Freshness::kMaxLiveAgeNs).
 
-#ifndef TANDEM_VIZ_CORE_FRAME_WATCH_H_
-#define TANDEM_VIZ_CORE_FRAME_WATCH_H_
+#pragma once
 
 #include <cstdint>
 #include <optional>
@@ -119,5 +118,3 @@ class FrameWatch {
 };
 
 }  // namespace tandem
-
-#endif  // TANDEM_VIZ_CORE_FRAME_WATCH_H_

@@ -20,8 +20,7 @@
 //   kAttached     new since the attach, young enough    kConnected
 //   kAttached     none, from before, or too old         kStale
 
-#ifndef TANDEM_VIZ_CORE_FRESHNESS_H_
-#define TANDEM_VIZ_CORE_FRESHNESS_H_
+#pragma once
 
 #include <algorithm>
 #include <array>
@@ -117,5 +116,3 @@ class FrameRate {
 };
 
 }  // namespace tandem
-
-#endif  // TANDEM_VIZ_CORE_FRESHNESS_H_

@@ -5,8 +5,7 @@
 // a source rectangle (image pixels) and a target rectangle (area units).
 // Ownership: one tab. Nothing allocates.
 
-#ifndef TANDEM_VIZ_CORE_IMAGE_VIEW_H_
-#define TANDEM_VIZ_CORE_IMAGE_VIEW_H_
+#pragma once
 
 #include <cstdint>
 
@@ -65,5 +64,3 @@ class ImageView {
 };
 
 }  // namespace tandem
-
-#endif  // TANDEM_VIZ_CORE_IMAGE_VIEW_H_

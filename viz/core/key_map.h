@@ -2,8 +2,7 @@
 //
 // Data flow: Qt's name of a key ("Ctrl+W") -> an Action.
 
-#ifndef TANDEM_VIZ_CORE_KEY_MAP_H_
-#define TANDEM_VIZ_CORE_KEY_MAP_H_
+#pragma once
 
 #include <optional>
 #include <span>
@@ -54,5 +53,3 @@ std::optional<Action> ActionOf(absl::string_view key);
 std::string KeyHelpText(int indent);
 
 }  // namespace tandem
-
-#endif  // TANDEM_VIZ_CORE_KEY_MAP_H_

@@ -4,8 +4,7 @@
 // text, made printable.
 // Ownership: any thread.
 
-#ifndef TANDEM_VIZ_CORE_LOG_TAIL_H_
-#define TANDEM_VIZ_CORE_LOG_TAIL_H_
+#pragma once
 
 #include <cstddef>
 #include <cstdint>
@@ -41,5 +40,3 @@ absl::StatusOr<LogTail> ReadLogTail(const std::string& folder, LogKind kind,
                                     std::optional<uint64_t> end);
 
 }  // namespace tandem
-
-#endif  // TANDEM_VIZ_CORE_LOG_TAIL_H_

@@ -5,8 +5,7 @@
 // simplest in which a frame has a time: the reader's speed changes nothing.
 // Ownership: pure functions.
 
-#ifndef TANDEM_VIZ_CORE_MATROSKA_STREAM_H_
-#define TANDEM_VIZ_CORE_MATROSKA_STREAM_H_
+#pragma once
 
 #include <cstddef>
 #include <cstdint>
@@ -22,5 +21,3 @@ std::string StreamHead(uint32_t width, uint32_t height, uint32_t channels);
 std::string FrameHead(uint64_t time_ms, size_t pixel_bytes);
 
 }  // namespace tandem::matroska_stream
-
-#endif  // TANDEM_VIZ_CORE_MATROSKA_STREAM_H_

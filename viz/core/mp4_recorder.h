@@ -10,8 +10,7 @@
 // The file consists of fragments: it can be played up to the last complete
 // second if ffmpeg is killed or the disk is full.
 
-#ifndef TANDEM_VIZ_CORE_MP4_RECORDER_H_
-#define TANDEM_VIZ_CORE_MP4_RECORDER_H_
+#pragma once
 
 #include <sys/types.h>
 
@@ -150,5 +149,3 @@ class RecordingEnds {
 };
 
 }  // namespace tandem
-
-#endif  // TANDEM_VIZ_CORE_MP4_RECORDER_H_

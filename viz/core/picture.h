@@ -3,8 +3,7 @@
 // Data flow: a frame -> the mean of each square of pixels -> JPEG, 4:2:0, or
 // PNG.
 
-#ifndef TANDEM_VIZ_CORE_PICTURE_H_
-#define TANDEM_VIZ_CORE_PICTURE_H_
+#pragma once
 
 #include <cstdint>
 #include <vector>
@@ -40,5 +39,3 @@ absl::StatusOr<Picture> EncodePicture(const Frame& frame,
                                       const PictureOptions& options);
 
 }  // namespace tandem
-
-#endif  // TANDEM_VIZ_CORE_PICTURE_H_

@@ -15,8 +15,7 @@
 //   frozen    SeekTo      frozen at the frame found
 //   frozen    Resume      live
 
-#ifndef TANDEM_VIZ_CORE_PLAYBACK_H_
-#define TANDEM_VIZ_CORE_PLAYBACK_H_
+#pragma once
 
 #include <algorithm>
 #include <cstdint>
@@ -68,5 +67,3 @@ std::shared_ptr<const Entry> Playback::SeekTo(int64_t before_ns, int64_t now_ns,
 }
 
 }  // namespace tandem
-
-#endif  // TANDEM_VIZ_CORE_PLAYBACK_H_

@@ -3,8 +3,7 @@
 // Data flow: a program's name -> its path -> a process with the given files.
 // Ownership: the caller waits for the process. Any thread.
 
-#ifndef TANDEM_VIZ_CORE_PROGRAM_START_H_
-#define TANDEM_VIZ_CORE_PROGRAM_START_H_
+#pragma once
 
 #include <sys/types.h>
 
@@ -41,5 +40,3 @@ absl::StatusOr<pid_t> StartProgram(std::vector<std::string> words,
                                    const ProgramFiles& files);
 
 }  // namespace tandem
-
-#endif  // TANDEM_VIZ_CORE_PROGRAM_START_H_

@@ -5,8 +5,7 @@
 //   BytesText(8192)             // "8.00 KiB"
 //   CountText(12345)            // "12,345"
 
-#ifndef TANDEM_VIZ_CORE_QUANTITIES_H_
-#define TANDEM_VIZ_CORE_QUANTITIES_H_
+#pragma once
 
 #include <cstdint>
 #include <string>
@@ -38,5 +37,3 @@ std::string HudText(double last_reward, double rolling_return,
                     double step_rate_hz);
 
 }  // namespace tandem
-
-#endif  // TANDEM_VIZ_CORE_QUANTITIES_H_

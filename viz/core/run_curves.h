@@ -6,8 +6,7 @@
 // bucket has the place of its last value by step, by episode and by time.
 // Ownership: one thread, that of the cache.
 
-#ifndef TANDEM_VIZ_CORE_RUN_CURVES_H_
-#define TANDEM_VIZ_CORE_RUN_CURVES_H_
+#pragma once
 
 #include <cstddef>
 #include <cstdint>
@@ -117,5 +116,3 @@ class RunCurvesCache {
 };
 
 }  // namespace tandem
-
-#endif  // TANDEM_VIZ_CORE_RUN_CURVES_H_

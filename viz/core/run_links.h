@@ -4,8 +4,7 @@
 // configuration in a run's folder -> whether viewers show its frames.
 // Ownership: any thread. Both read files; neither blocks on anything else.
 
-#ifndef TANDEM_VIZ_CORE_RUN_LINKS_H_
-#define TANDEM_VIZ_CORE_RUN_LINKS_H_
+#pragma once
 
 #include <sys/types.h>
 
@@ -22,5 +21,3 @@ std::string RunOfProcess(pid_t pid);
 bool WantsFrames(const std::string& folder);
 
 }  // namespace tandem
-
-#endif  // TANDEM_VIZ_CORE_RUN_LINKS_H_

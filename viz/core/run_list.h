@@ -5,8 +5,7 @@
 // listed run does not begin to render.
 // Ownership: one start page; one thread.
 
-#ifndef TANDEM_VIZ_CORE_RUN_LIST_H_
-#define TANDEM_VIZ_CORE_RUN_LIST_H_
+#pragma once
 
 #include <cstdint>
 #include <map>
@@ -73,5 +72,3 @@ class RunList {
 };
 
 }  // namespace tandem
-
-#endif  // TANDEM_VIZ_CORE_RUN_LIST_H_

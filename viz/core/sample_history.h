@@ -5,8 +5,7 @@
 // whole run; one extreme sample stays visible as its bucket's min or max.
 // Ownership: one FrameWatch; not thread-safe.
 
-#ifndef TANDEM_VIZ_CORE_SAMPLE_HISTORY_H_
-#define TANDEM_VIZ_CORE_SAMPLE_HISTORY_H_
+#pragma once
 
 #include <cstddef>
 #include <cstdint>
@@ -59,5 +58,3 @@ struct RunHistories {
 };
 
 }  // namespace tandem
-
-#endif  // TANDEM_VIZ_CORE_SAMPLE_HISTORY_H_

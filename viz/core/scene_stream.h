@@ -6,8 +6,7 @@
 // Ownership: one SceneWatch; it takes one of the engine's attendant slots. Not
 // thread-safe.
 
-#ifndef TANDEM_VIZ_CORE_SCENE_STREAM_H_
-#define TANDEM_VIZ_CORE_SCENE_STREAM_H_
+#pragma once
 
 #include <cstdint>
 #include <functional>
@@ -50,5 +49,3 @@ class SceneStream {
 };
 
 }  // namespace tandem
-
-#endif  // TANDEM_VIZ_CORE_SCENE_STREAM_H_

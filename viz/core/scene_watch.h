@@ -20,8 +20,7 @@
 //   kNone      the engine has no scene              no
 //   kFailed    the scene cannot be shown            if there is another one
 
-#ifndef TANDEM_VIZ_CORE_SCENE_WATCH_H_
-#define TANDEM_VIZ_CORE_SCENE_WATCH_H_
+#pragma once
 
 #include <cstddef>
 #include <cstdint>
@@ -145,5 +144,3 @@ class SceneWatch {
 };
 
 }  // namespace tandem
-
-#endif  // TANDEM_VIZ_CORE_SCENE_WATCH_H_

@@ -5,8 +5,7 @@
 // Ownership: one view of a run; one thread. Entries are shared: a reader may
 // keep one after the tape has removed it.
 
-#ifndef TANDEM_VIZ_CORE_TAPE_H_
-#define TANDEM_VIZ_CORE_TAPE_H_
+#pragma once
 
 #include <algorithm>
 #include <cstddef>
@@ -115,5 +114,3 @@ class Tape {
 };
 
 }  // namespace tandem
-
-#endif  // TANDEM_VIZ_CORE_TAPE_H_

@@ -2,8 +2,7 @@
 //
 // Data flow: argv -> absl flags -> checked options; --help lists the flags.
 
-#ifndef TANDEM_VIZ_CORE_VIEWER_OPTIONS_H_
-#define TANDEM_VIZ_CORE_VIEWER_OPTIONS_H_
+#pragma once
 
 #include <cstddef>
 #include <cstdint>
@@ -53,5 +52,3 @@ std::string ValueOf(const std::vector<std::string>& values, size_t tab);
 std::string ViewerHelp();
 
 }  // namespace tandem
-
-#endif  // TANDEM_VIZ_CORE_VIEWER_OPTIONS_H_

@@ -9,8 +9,7 @@
 // The slot is left when the action is done, except while it holds a pause: the
 // end of the attendant ends the pause.
 
-#ifndef TANDEM_VIZ_INSPECT_ASYNC_ENGINE_CONTROL_H_
-#define TANDEM_VIZ_INSPECT_ASYNC_ENGINE_CONTROL_H_
+#pragma once
 
 #include <cstddef>
 #include <cstdint>
@@ -88,5 +87,3 @@ class AsyncEngineControl {
 };
 
 }  // namespace tandem
-
-#endif  // TANDEM_VIZ_INSPECT_ASYNC_ENGINE_CONTROL_H_

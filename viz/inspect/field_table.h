@@ -5,8 +5,7 @@
 // documented keys.
 // Ownership: tables are constants.
 
-#ifndef TANDEM_VIZ_INSPECT_FIELD_TABLE_H_
-#define TANDEM_VIZ_INSPECT_FIELD_TABLE_H_
+#pragma once
 
 #include <cstddef>
 #include <initializer_list>
@@ -160,5 +159,3 @@ Json NameIn(std::initializer_list<const char*> names, Enum value) {
 }
 
 }  // namespace tandem::field_table
-
-#endif  // TANDEM_VIZ_INSPECT_FIELD_TABLE_H_

@@ -1,7 +1,6 @@
 // InspectOptions: the command line of the inspector.
 
-#ifndef TANDEM_VIZ_INSPECT_INSPECT_OPTIONS_H_
-#define TANDEM_VIZ_INSPECT_INSPECT_OPTIONS_H_
+#pragma once
 
 #include <cstdint>
 #include <span>
@@ -37,5 +36,3 @@ std::string InspectCommand();
 std::string InspectHelp();
 
 }  // namespace tandem
-
-#endif  // TANDEM_VIZ_INSPECT_INSPECT_OPTIONS_H_

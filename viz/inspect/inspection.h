@@ -4,8 +4,7 @@
 // Data flow: names -> reports (transport/monitoring) -> inspections, with rates
 // and verdicts -> text or JSON. Ownership: the command's one thread.
 
-#ifndef TANDEM_VIZ_INSPECT_INSPECTION_H_
-#define TANDEM_VIZ_INSPECT_INSPECTION_H_
+#pragma once
 
 #include <map>
 #include <optional>
@@ -48,5 +47,3 @@ class Inspector {
 };
 
 }  // namespace tandem
-
-#endif  // TANDEM_VIZ_INSPECT_INSPECTION_H_

@@ -4,8 +4,7 @@
 // Data flow: Inspection -> lines of printable ASCII, each ended by a newline;
 // or JSON.
 
-#ifndef TANDEM_VIZ_INSPECT_INSPECTION_OUTPUT_H_
-#define TANDEM_VIZ_INSPECT_INSPECTION_OUTPUT_H_
+#pragma once
 
 #include <cstdint>
 #include <string>
@@ -46,5 +45,3 @@ std::string PanelJsonOf(const Inspection& inspection);
 std::string ListJsonOf(const std::vector<Inspection>& inspections);
 
 }  // namespace tandem
-
-#endif  // TANDEM_VIZ_INSPECT_INSPECTION_OUTPUT_H_

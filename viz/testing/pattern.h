@@ -8,8 +8,7 @@
 //   Publisher publisher({.run = "t"});   // a child process
 //   publisher.Kill();
 
-#ifndef TANDEM_VIZ_TESTING_PATTERN_H_
-#define TANDEM_VIZ_TESTING_PATTERN_H_
+#pragma once
 
 #include <cstddef>
 #include <cstdint>
@@ -88,5 +87,3 @@ class Publisher {
 };
 
 }  // namespace tandem
-
-#endif  // TANDEM_VIZ_TESTING_PATTERN_H_

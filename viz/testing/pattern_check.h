@@ -3,8 +3,7 @@
 //   PatternSeen seen = CheckPattern(screen, area, geometry, whole);
 //   EXPECT_EQ(seen.wrong, "");
 
-#ifndef TANDEM_VIZ_TESTING_PATTERN_CHECK_H_
-#define TANDEM_VIZ_TESTING_PATTERN_CHECK_H_
+#pragma once
 
 #include <QImage>
 #include <QRect>
@@ -30,5 +29,3 @@ PatternSeen CheckPattern(const QImage& screen, const QRect& area,
                          const FrameGeometry& geometry, const ViewRect& source);
 
 }  // namespace tandem
-
-#endif  // TANDEM_VIZ_TESTING_PATTERN_CHECK_H_

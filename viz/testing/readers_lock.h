@@ -2,8 +2,7 @@
 //
 //   EXPECT_TRUE(ReadersLockHeld(publisher.path()));
 
-#ifndef TANDEM_VIZ_TESTING_READERS_LOCK_H_
-#define TANDEM_VIZ_TESTING_READERS_LOCK_H_
+#pragma once
 
 #include <cstdint>
 #include <string>
@@ -17,5 +16,3 @@ uint64_t RingOffset(int fd);
 bool ReadersLockHeld(const std::string& path);
 
 }  // namespace tandem
-
-#endif  // TANDEM_VIZ_TESTING_READERS_LOCK_H_

@@ -7,8 +7,7 @@
 //   VirtualDisplay display(1280, 1024);
 //   QImage screen = display.Grab();
 
-#ifndef TANDEM_VIZ_TESTING_VIRTUAL_DISPLAY_H_
-#define TANDEM_VIZ_TESTING_VIRTUAL_DISPLAY_H_
+#pragma once
 
 #include <QImage>
 #include <string>
@@ -33,5 +32,3 @@ class VirtualDisplay {
 };
 
 }  // namespace tandem
-
-#endif  // TANDEM_VIZ_TESTING_VIRTUAL_DISPLAY_H_

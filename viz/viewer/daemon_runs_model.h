@@ -4,8 +4,7 @@
 // click -> chosen.
 // Ownership: the Viewer; GUI thread.
 
-#ifndef TANDEM_VIZ_VIEWER_DAEMON_RUNS_MODEL_H_
-#define TANDEM_VIZ_VIEWER_DAEMON_RUNS_MODEL_H_
+#pragma once
 
 #include <QObject>
 #include <QString>
@@ -58,5 +57,3 @@ class DaemonRunsModel : public QObject {
 };
 
 }  // namespace tandem
-
-#endif  // TANDEM_VIZ_VIEWER_DAEMON_RUNS_MODEL_H_

@@ -6,8 +6,7 @@
 // Ownership: one RunTab; GUI thread. It reads while shown, and takes an
 // attendant slot for each action.
 
-#ifndef TANDEM_VIZ_VIEWER_ENGINE_PANEL_H_
-#define TANDEM_VIZ_VIEWER_ENGINE_PANEL_H_
+#pragma once
 
 #include <QObject>
 #include <QString>
@@ -77,5 +76,3 @@ class EnginePanel : public QObject {
 };
 
 }  // namespace tandem
-
-#endif  // TANDEM_VIZ_VIEWER_ENGINE_PANEL_H_

@@ -4,8 +4,7 @@
 // status_changed after a change of the state.
 // Ownership: one RunTab, in the GUI thread.
 
-#ifndef TANDEM_VIZ_VIEWER_FAST_LANE_CONSUMER_H_
-#define TANDEM_VIZ_VIEWER_FAST_LANE_CONSUMER_H_
+#pragma once
 
 #include <QImage>
 #include <QObject>
@@ -63,5 +62,3 @@ class FastLaneConsumer : public QObject {
 };
 
 }  // namespace tandem
-
-#endif  // TANDEM_VIZ_VIEWER_FAST_LANE_CONSUMER_H_

@@ -9,8 +9,7 @@
 //   auto* tab = new tandem::FastLaneTab("tandem", "agent_0");
 //   tabs->addTab(tab, "tandem");
 
-#ifndef TANDEM_VIZ_VIEWER_FAST_LANE_TAB_H_
-#define TANDEM_VIZ_VIEWER_FAST_LANE_TAB_H_
+#pragma once
 
 #include <QKeyEvent>
 #include <QString>
@@ -59,5 +58,3 @@ class FastLaneTab : public QWidget {
 };
 
 }  // namespace tandem
-
-#endif  // TANDEM_VIZ_VIEWER_FAST_LANE_TAB_H_

@@ -5,8 +5,7 @@
 // graphics card or by Qt's software renderer.
 // Ownership: FastLaneView.qml. updatePaintNode runs while the GUI thread waits.
 
-#ifndef TANDEM_VIZ_VIEWER_FRAME_ITEM_H_
-#define TANDEM_VIZ_VIEWER_FRAME_ITEM_H_
+#pragma once
 
 #include <QPointer>
 #include <QQuickItem>
@@ -46,5 +45,3 @@ class FrameItem : public QQuickItem {
 };
 
 }  // namespace tandem
-
-#endif  // TANDEM_VIZ_VIEWER_FRAME_ITEM_H_

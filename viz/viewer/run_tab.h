@@ -6,8 +6,7 @@
 // Ownership: the Viewer's list of tabs; GUI thread. FrameItem makes its texture
 // from image() while the GUI thread waits.
 
-#ifndef TANDEM_VIZ_VIEWER_RUN_TAB_H_
-#define TANDEM_VIZ_VIEWER_RUN_TAB_H_
+#pragma once
 
 #include <QImage>
 #include <QObject>
@@ -157,5 +156,3 @@ class RunTab : public QObject {
 };
 
 }  // namespace tandem
-
-#endif  // TANDEM_VIZ_VIEWER_RUN_TAB_H_

@@ -2,8 +2,7 @@
 //
 // Ownership: main or a test makes it after the application and the Viewer.
 
-#ifndef TANDEM_VIZ_VIEWER_SCENE_H_
-#define TANDEM_VIZ_VIEWER_SCENE_H_
+#pragma once
 
 #include <QQmlApplicationEngine>
 #include <QQuickWindow>
@@ -29,5 +28,3 @@ class Scene {
 };
 
 }  // namespace tandem
-
-#endif  // TANDEM_VIZ_VIEWER_SCENE_H_

@@ -6,8 +6,7 @@
 // --run it saves the list of runs after two scans, independent of the deadline.
 // Ownership: main, while the event loop runs.
 
-#ifndef TANDEM_VIZ_VIEWER_SNAPSHOT_JOB_H_
-#define TANDEM_VIZ_VIEWER_SNAPSHOT_JOB_H_
+#pragma once
 
 #include <QTimer>
 #include <cstdint>
@@ -35,5 +34,3 @@ class SnapshotJob {
 };
 
 }  // namespace tandem
-
-#endif  // TANDEM_VIZ_VIEWER_SNAPSHOT_JOB_H_

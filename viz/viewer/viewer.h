@@ -4,8 +4,7 @@
 // theme, help; a tab's text -> message. Main.qml binds to it as `viewer`.
 // Ownership: main; GUI thread.
 
-#ifndef TANDEM_VIZ_VIEWER_VIEWER_H_
-#define TANDEM_VIZ_VIEWER_VIEWER_H_
+#pragma once
 
 #include <QList>
 #include <QObject>
@@ -143,5 +142,3 @@ class Viewer : public QObject {
 };
 
 }  // namespace tandem
-
-#endif  // TANDEM_VIZ_VIEWER_VIEWER_H_

@@ -15,8 +15,7 @@
 //
 // Behind a Unix socket with mode 0600 the file system replaces the third rule.
 
-#ifndef TANDEM_VIZ_WEB_ACCESS_H_
-#define TANDEM_VIZ_WEB_ACCESS_H_
+#pragma once
 
 #include <cstdint>
 #include <functional>
@@ -80,5 +79,3 @@ class Access {
 };
 
 }  // namespace tandem
-
-#endif  // TANDEM_VIZ_WEB_ACCESS_H_

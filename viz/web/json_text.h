@@ -2,8 +2,7 @@
 //
 //   TextOfJson({{"return", NumberOrNull(run.rolling_return)}})
 
-#ifndef TANDEM_VIZ_WEB_JSON_TEXT_H_
-#define TANDEM_VIZ_WEB_JSON_TEXT_H_
+#pragma once
 
 #include <cmath>
 #include <nlohmann/json.hpp>
@@ -32,5 +31,3 @@ inline double SixDigits(double number) {
 }
 
 }  // namespace tandem
-
-#endif  // TANDEM_VIZ_WEB_JSON_TEXT_H_

@@ -3,8 +3,7 @@
 // Data flow: the text of a WebSocket message -> JSON -> checked values.
 // Ownership: one message.
 
-#ifndef TANDEM_VIZ_WEB_MESSAGE_FIELDS_H_
-#define TANDEM_VIZ_WEB_MESSAGE_FIELDS_H_
+#pragma once
 
 #include <cstddef>
 #include <cstdint>
@@ -98,5 +97,3 @@ class MessageFields {
 };
 
 }  // namespace tandem
-
-#endif  // TANDEM_VIZ_WEB_MESSAGE_FIELDS_H_

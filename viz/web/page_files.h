@@ -1,8 +1,7 @@
 // PageFiles: the files of the page, which are part of the program: those of
 // page/, and three.js, which stays compressed.
 
-#ifndef TANDEM_VIZ_WEB_PAGE_FILES_H_
-#define TANDEM_VIZ_WEB_PAGE_FILES_H_
+#pragma once
 
 #include "absl/strings/string_view.h"
 
@@ -24,5 +23,3 @@ struct PageFile {
 const PageFile* FindPageFile(absl::string_view path);
 
 }  // namespace tandem
-
-#endif  // TANDEM_VIZ_WEB_PAGE_FILES_H_

@@ -5,8 +5,7 @@
 // Ownership: one server. Its thread calls everything; calls that block run on
 // threads of engines_ and daemon_, and their results are polled.
 
-#ifndef TANDEM_VIZ_WEB_PAGE_MODEL_H_
-#define TANDEM_VIZ_WEB_PAGE_MODEL_H_
+#pragma once
 
 #include <cstddef>
 #include <cstdint>
@@ -158,5 +157,3 @@ class PageModel {
 };
 
 }  // namespace tandem
-
-#endif  // TANDEM_VIZ_WEB_PAGE_MODEL_H_

@@ -45,8 +45,7 @@
 //                 ScenePace::kMostOnTheWay of a view are not acknowledged. The
 //                 GLB is at the path that "scene" names.
 
-#ifndef TANDEM_VIZ_WEB_PAGE_SESSION_H_
-#define TANDEM_VIZ_WEB_PAGE_SESSION_H_
+#pragma once
 
 #include <cstddef>
 #include <cstdint>
@@ -131,5 +130,3 @@ class PageSession {
 };
 
 }  // namespace tandem
-
-#endif  // TANDEM_VIZ_WEB_PAGE_SESSION_H_

@@ -4,8 +4,7 @@
 // (page_session.h).
 // Ownership: one PageSession; the server's one thread.
 
-#ifndef TANDEM_VIZ_WEB_PAGE_VIEW_H_
-#define TANDEM_VIZ_WEB_PAGE_VIEW_H_
+#pragma once
 
 #include <algorithm>
 #include <cstdint>
@@ -95,5 +94,3 @@ struct PageView {
 };
 
 }  // namespace tandem
-
-#endif  // TANDEM_VIZ_WEB_PAGE_VIEW_H_

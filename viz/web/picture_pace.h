@@ -11,8 +11,7 @@
 // pictures on the way; if that is 1 already, the quality falls. Short delays
 // raise first the number, then, after some seconds, the quality.
 
-#ifndef TANDEM_VIZ_WEB_PICTURE_PACE_H_
-#define TANDEM_VIZ_WEB_PICTURE_PACE_H_
+#pragma once
 
 #include <cstddef>
 #include <cstdint>
@@ -85,5 +84,3 @@ class PicturePace {
 };
 
 }  // namespace tandem
-
-#endif  // TANDEM_VIZ_WEB_PICTURE_PACE_H_

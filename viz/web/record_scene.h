@@ -4,8 +4,7 @@
 // standard error.
 // Ownership: a program's main thread, which it blocks.
 
-#ifndef TANDEM_VIZ_WEB_RECORD_SCENE_H_
-#define TANDEM_VIZ_WEB_RECORD_SCENE_H_
+#pragma once
 
 #include <atomic>
 
@@ -25,5 +24,3 @@ absl::Status RecordScene(const WebOptions& options,
                          const std::atomic<bool>* stop);
 
 }  // namespace tandem
-
-#endif  // TANDEM_VIZ_WEB_RECORD_SCENE_H_

@@ -6,8 +6,7 @@
 // the last view of its pictures it detaches, and the run's engine stops
 // rendering.
 
-#ifndef TANDEM_VIZ_WEB_RUN_FEED_H_
-#define TANDEM_VIZ_WEB_RUN_FEED_H_
+#pragma once
 
 #include <cstddef>
 #include <cstdint>
@@ -80,5 +79,3 @@ class RunFeed {
 };
 
 }  // namespace tandem
-
-#endif  // TANDEM_VIZ_WEB_RUN_FEED_H_

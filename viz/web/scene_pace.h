@@ -5,8 +5,7 @@
 // always the newest. Ownership: one view of one browser. No clock, no system
 // call.
 
-#ifndef TANDEM_VIZ_WEB_SCENE_PACE_H_
-#define TANDEM_VIZ_WEB_SCENE_PACE_H_
+#pragma once
 
 #include <cstddef>
 #include <cstdint>
@@ -33,5 +32,3 @@ class ScenePace {
 };
 
 }  // namespace tandem
-
-#endif  // TANDEM_VIZ_WEB_SCENE_PACE_H_

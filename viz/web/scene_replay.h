@@ -8,8 +8,7 @@
 // The page shows all recorded environments; a GLB has one, which other programs
 // show: each moving node has a track of positions and one of rotations.
 
-#ifndef TANDEM_VIZ_WEB_SCENE_REPLAY_H_
-#define TANDEM_VIZ_WEB_SCENE_REPLAY_H_
+#pragma once
 
 #include <cstdint>
 #include <memory>
@@ -53,5 +52,3 @@ absl::Status SaveScene(const SceneRecording& recording,
                        const std::string& path);
 
 }  // namespace tandem
-
-#endif  // TANDEM_VIZ_WEB_SCENE_REPLAY_H_

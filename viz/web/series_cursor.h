@@ -4,8 +4,7 @@
 // the last call -> JSON; the browser keeps the others.
 // Ownership: one view of one browser, for one number.
 
-#ifndef TANDEM_VIZ_WEB_SERIES_CURSOR_H_
-#define TANDEM_VIZ_WEB_SERIES_CURSOR_H_
+#pragma once
 
 #include <cstddef>
 #include <cstdint>
@@ -29,5 +28,3 @@ class SeriesCursor {
 };
 
 }  // namespace tandem
-
-#endif  // TANDEM_VIZ_WEB_SERIES_CURSOR_H_

@@ -10,8 +10,7 @@
 // Bounds: kHandshakeSecs for the handshake; a browser that takes nothing for
 // kStalledSecs is disconnected.
 
-#ifndef TANDEM_VIZ_WEB_TLS_RELAY_H_
-#define TANDEM_VIZ_WEB_TLS_RELAY_H_
+#pragma once
 
 #include "absl/status/statusor.h"
 #include "base/os/unique_fd.h"
@@ -34,5 +33,3 @@ absl::StatusOr<UniqueFd> StartTlsRelay(boost::asio::io_context* context,
                                        const TlsCertificate& certificate);
 
 }  // namespace tandem
-
-#endif  // TANDEM_VIZ_WEB_TLS_RELAY_H_

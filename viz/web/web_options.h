@@ -2,8 +2,7 @@
 //
 // Data flow: argv -> absl flags -> checked options; --help lists the flags.
 
-#ifndef TANDEM_VIZ_WEB_WEB_OPTIONS_H_
-#define TANDEM_VIZ_WEB_WEB_OPTIONS_H_
+#pragma once
 
 #include <cstdint>
 #include <span>
@@ -45,5 +44,3 @@ std::string WebHelp();
 absl::StatusOr<std::string> DefaultSocketPath();
 
 }  // namespace tandem
-
-#endif  // TANDEM_VIZ_WEB_WEB_OPTIONS_H_

@@ -14,8 +14,7 @@
 //   kMessageBytes      of a browser's WebSocket message
 //   kSilentSecs        without an answer to a ping: the WebSocket ends
 
-#ifndef TANDEM_VIZ_WEB_WEB_SERVER_H_
-#define TANDEM_VIZ_WEB_WEB_SERVER_H_
+#pragma once
 
 #include <cstddef>
 #include <memory>
@@ -55,5 +54,3 @@ class WebServer {
 };
 
 }  // namespace tandem
-
-#endif  // TANDEM_VIZ_WEB_WEB_SERVER_H_

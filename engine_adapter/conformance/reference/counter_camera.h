@@ -8,8 +8,7 @@
 //   CounterCamera camera(&state, &marks);
 //   absl::Status status = camera.Draw({.env = 3}, wanted, done);
 
-#ifndef TANDEM_ENGINE_ADAPTER_CONFORMANCE_REFERENCE_COUNTER_CAMERA_H_
-#define TANDEM_ENGINE_ADAPTER_CONFORMANCE_REFERENCE_COUNTER_CAMERA_H_
+#pragma once
 
 #include <memory>
 #include <string>
@@ -51,5 +50,3 @@ class CounterCamera final : public CameraPort {
 };
 
 }  // namespace tandem
-
-#endif  // TANDEM_ENGINE_ADAPTER_CONFORMANCE_REFERENCE_COUNTER_CAMERA_H_

@@ -14,8 +14,7 @@
 //
 //   CounterEngine engine({.num_envs = 4, .obs_size = 8, .act_size = 2});
 
-#ifndef TANDEM_ENGINE_ADAPTER_CONFORMANCE_REFERENCE_COUNTER_ENGINE_H_
-#define TANDEM_ENGINE_ADAPTER_CONFORMANCE_REFERENCE_COUNTER_ENGINE_H_
+#pragma once
 
 #include <cstdint>
 #include <span>
@@ -82,5 +81,3 @@ class CounterEngine final : public Engine {
 };
 
 }  // namespace tandem
-
-#endif  // TANDEM_ENGINE_ADAPTER_CONFORMANCE_REFERENCE_COUNTER_ENGINE_H_

@@ -4,8 +4,7 @@
 //
 //   std::make_unique<CounterEngine>(CounterOptions(server_options));
 
-#ifndef TANDEM_ENGINE_ADAPTER_CONFORMANCE_REFERENCE_COUNTER_FLAGS_H_
-#define TANDEM_ENGINE_ADAPTER_CONFORMANCE_REFERENCE_COUNTER_FLAGS_H_
+#pragma once
 
 #include "engine_adapter/conformance/reference/counter_engine.h"
 #include "engine_adapter/server_main.h"
@@ -16,5 +15,3 @@ namespace tandem {
 CounterEngine::Options CounterOptions(const ServerOptions& server);
 
 }  // namespace tandem
-
-#endif  // TANDEM_ENGINE_ADAPTER_CONFORMANCE_REFERENCE_COUNTER_FLAGS_H_

@@ -11,8 +11,7 @@
 //   CounterScene scene(&state);
 //   scene.Entity(/*env=*/3, kCounterId)->transform->position->x();
 
-#ifndef TANDEM_ENGINE_ADAPTER_CONFORMANCE_REFERENCE_COUNTER_PORTS_H_
-#define TANDEM_ENGINE_ADAPTER_CONFORMANCE_REFERENCE_COUNTER_PORTS_H_
+#pragma once
 
 #include <cstdint>
 #include <map>
@@ -141,5 +140,3 @@ class CounterMethods final : public OwnMethodPort {
 };
 
 }  // namespace tandem
-
-#endif  // TANDEM_ENGINE_ADAPTER_CONFORMANCE_REFERENCE_COUNTER_PORTS_H_

@@ -8,8 +8,7 @@
 //   CounterState state(/*num_envs=*/4, /*act_size=*/2);
 //   const CounterPlace place = state.envs[3].place();
 
-#ifndef TANDEM_ENGINE_ADAPTER_CONFORMANCE_REFERENCE_COUNTER_STATE_H_
-#define TANDEM_ENGINE_ADAPTER_CONFORMANCE_REFERENCE_COUNTER_STATE_H_
+#pragma once
 
 #include <array>
 #include <cstddef>
@@ -78,5 +77,3 @@ struct CounterState {
 };
 
 }  // namespace tandem
-
-#endif  // TANDEM_ENGINE_ADAPTER_CONFORMANCE_REFERENCE_COUNTER_STATE_H_

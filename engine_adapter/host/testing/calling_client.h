@@ -4,8 +4,7 @@
 //   client.Call<rpc::GetJointStateRequestT>(rpc::MethodId::GetJointState, 1);
 //   EXPECT_EQ(client.Await().correlation_id, 1u);
 
-#ifndef TANDEM_ENGINE_ADAPTER_HOST_TESTING_CALLING_CLIENT_H_
-#define TANDEM_ENGINE_ADAPTER_HOST_TESTING_CALLING_CLIENT_H_
+#pragma once
 
 #include <gtest/gtest.h>
 
@@ -74,5 +73,3 @@ class CallingClient {
 };
 
 }  // namespace tandem
-
-#endif  // TANDEM_ENGINE_ADAPTER_HOST_TESTING_CALLING_CLIENT_H_

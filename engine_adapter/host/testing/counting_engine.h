@@ -4,8 +4,7 @@
 //   CountingEngine engine;
 //   auto host = EngineHost::Create(&engine, {.name = name});
 
-#ifndef TANDEM_ENGINE_ADAPTER_HOST_TESTING_COUNTING_ENGINE_H_
-#define TANDEM_ENGINE_ADAPTER_HOST_TESTING_COUNTING_ENGINE_H_
+#pragma once
 
 #include <cstdint>
 #include <span>
@@ -60,5 +59,3 @@ class CountingEngine final : public Engine, public MujocoPort {
 };
 
 }  // namespace tandem
-
-#endif  // TANDEM_ENGINE_ADAPTER_HOST_TESTING_COUNTING_ENGINE_H_

@@ -3,8 +3,7 @@
 //   Panel panel(name);
 //   EXPECT_TRUE(panel.SetPaused(true).ok());
 
-#ifndef TANDEM_ENGINE_ADAPTER_HOST_TESTING_PANEL_H_
-#define TANDEM_ENGINE_ADAPTER_HOST_TESTING_PANEL_H_
+#pragma once
 
 #include <memory>
 #include <string>
@@ -61,5 +60,3 @@ class Panel {
 };
 
 }  // namespace tandem
-
-#endif  // TANDEM_ENGINE_ADAPTER_HOST_TESTING_PANEL_H_

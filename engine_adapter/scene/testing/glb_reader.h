@@ -6,8 +6,7 @@
 //   glb.Pose(snapshot.poses(0));
 //   glb.World(glb.Find("torso"));  // in glTF's axes
 
-#ifndef TANDEM_ENGINE_ADAPTER_SCENE_TESTING_GLB_READER_H_
-#define TANDEM_ENGINE_ADAPTER_SCENE_TESTING_GLB_READER_H_
+#pragma once
 
 #include <tiny_gltf.h>
 
@@ -59,5 +58,3 @@ class GlbReader {
 };
 
 }  // namespace tandem
-
-#endif  // TANDEM_ENGINE_ADAPTER_SCENE_TESTING_GLB_READER_H_

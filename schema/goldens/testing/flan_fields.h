@@ -4,8 +4,7 @@
 //   #define FIELD(name, writer, meaning) ...
 //   TANDEM_FLAN_FIELDS(FIELD)
 
-#ifndef TANDEM_SCHEMA_GOLDENS_TESTING_FLAN_FIELDS_H_
-#define TANDEM_SCHEMA_GOLDENS_TESTING_FLAN_FIELDS_H_
+#pragma once
 
 // clang-format off: one field, one line where it fits
 #define TANDEM_FLAN_FIELDS(FIELD)                                             \
@@ -33,5 +32,3 @@
   FIELD(frame_len, "writer", "bytes of the frame, which follows")   \
   FIELD(metadata_len, "writer", "bytes of its metadata, which follow it")
 // clang-format on
-
-#endif  // TANDEM_SCHEMA_GOLDENS_TESTING_FLAN_FIELDS_H_

@@ -6,8 +6,7 @@
 //   for (const FieldRow& row : HeaderRows()) Check(row.offset, row.bytes);
 //   std::string text = Listing();  // the content of lrbc_v1.txt
 
-#ifndef TANDEM_SCHEMA_GOLDENS_TESTING_LISTING_H_
-#define TANDEM_SCHEMA_GOLDENS_TESTING_LISTING_H_
+#pragma once
 
 #include <cstddef>
 #include <string>
@@ -46,5 +45,3 @@ std::string FlanListing();  // FlanHeader and its slots
 std::string SceneListing();
 
 }  // namespace tandem
-
-#endif  // TANDEM_SCHEMA_GOLDENS_TESTING_LISTING_H_

@@ -14,8 +14,7 @@
 //   #define RESERVED(name) ...
 //   TANDEM_LRBC_FIELDS(FIELD, RESERVED)
 
-#ifndef TANDEM_SCHEMA_GOLDENS_TESTING_LRBC_FIELDS_H_
-#define TANDEM_SCHEMA_GOLDENS_TESTING_LRBC_FIELDS_H_
+#pragma once
 
 // clang-format off: one field, one line where it fits
 #define TANDEM_LRBC_FIELDS(FIELD, RESERVED)                                    \
@@ -318,5 +317,3 @@
         "bytes of them read and free again, modulo 2^32")           \
   RESERVED(reserved_68)
 // clang-format on
-
-#endif  // TANDEM_SCHEMA_GOLDENS_TESTING_LRBC_FIELDS_H_

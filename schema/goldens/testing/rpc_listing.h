@@ -5,8 +5,7 @@
 //
 //   absl::StatusOr<std::string> json = RpcListing(text_of_hazel_rpc_fbs);
 
-#ifndef TANDEM_SCHEMA_GOLDENS_TESTING_RPC_LISTING_H_
-#define TANDEM_SCHEMA_GOLDENS_TESTING_RPC_LISTING_H_
+#pragma once
 
 #include <string>
 
@@ -20,5 +19,3 @@ namespace tandem {
 absl::StatusOr<std::string> RpcListing(absl::string_view schema);
 
 }  // namespace tandem
-
-#endif  // TANDEM_SCHEMA_GOLDENS_TESTING_RPC_LISTING_H_

@@ -8,8 +8,7 @@
 //     Write(sample.name + ".bin", RpcBytes(sample.envelope));
 //   }
 
-#ifndef TANDEM_SCHEMA_GOLDENS_TESTING_RPC_SAMPLES_H_
-#define TANDEM_SCHEMA_GOLDENS_TESTING_RPC_SAMPLES_H_
+#pragma once
 
 #include <string>
 #include <vector>
@@ -31,5 +30,3 @@ std::vector<RpcSample> RpcSamples();
 std::string RpcBytes(const rpc::EnvelopeT& envelope);
 
 }  // namespace tandem
-
-#endif  // TANDEM_SCHEMA_GOLDENS_TESTING_RPC_SAMPLES_H_

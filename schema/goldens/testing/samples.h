@@ -7,8 +7,7 @@
 //   LrbcHeader header = SampleHeader();
 //   std::vector<uint8_t> bytes = SampleRing();
 
-#ifndef TANDEM_SCHEMA_GOLDENS_TESTING_SAMPLES_H_
-#define TANDEM_SCHEMA_GOLDENS_TESTING_SAMPLES_H_
+#pragma once
 
 #include <cstddef>
 #include <cstdint>
@@ -121,5 +120,3 @@ struct SampleFile {
 std::vector<SampleFile> SampleFiles();
 
 }  // namespace tandem
-
-#endif  // TANDEM_SCHEMA_GOLDENS_TESTING_SAMPLES_H_

@@ -4,8 +4,7 @@
 //   #define FIELD(name, writer, meaning) ...
 //   TANDEM_SCENE_FIELDS(FIELD)
 
-#ifndef TANDEM_SCHEMA_GOLDENS_TESTING_SCENE_FIELDS_H_
-#define TANDEM_SCHEMA_GOLDENS_TESTING_SCENE_FIELDS_H_
+#pragma once
 
 // clang-format off: one field, one line where it fits
 #define TANDEM_SCENE_FIELDS(FIELD)                                          \
@@ -39,5 +38,3 @@
   FIELD(episode_return, "engine", "sum of the episode's rewards so far")    \
   FIELD(reward, "engine", "of the last step")
 // clang-format on
-
-#endif  // TANDEM_SCHEMA_GOLDENS_TESTING_SCENE_FIELDS_H_

@@ -11,8 +11,7 @@
 //   if (!older.Parse(older_text) || !newer.Parse(newer_text)) ...
 //   for (const std::string& problem : NotAdditions(older, newer)) ...
 
-#ifndef TANDEM_SCHEMA_MESSAGES_TESTING_ADDITIONS_ONLY_H_
-#define TANDEM_SCHEMA_MESSAGES_TESTING_ADDITIONS_ONLY_H_
+#pragma once
 
 #include <string>
 #include <vector>
@@ -27,5 +26,3 @@ std::vector<std::string> NotAdditions(flatbuffers::Parser& older,
                                       flatbuffers::Parser& newer);
 
 }  // namespace tandem
-
-#endif  // TANDEM_SCHEMA_MESSAGES_TESTING_ADDITIONS_ONLY_H_

@@ -8,8 +8,7 @@
 //   ... hostile_worker tree FILE ...
 //   WaitUntil("four processes", [&] { return ReadLines(file).size() == 4; });
 
-#ifndef TANDEM_SLOW_LANE_RUNS_TESTING_TEST_PROCESSES_H_
-#define TANDEM_SLOW_LANE_RUNS_TESTING_TEST_PROCESSES_H_
+#pragma once
 
 #include <sys/types.h>
 
@@ -54,5 +53,3 @@ pid_t StartProgram(const std::vector<std::string>& argv,
                    const std::vector<std::string>& environment);
 
 }  // namespace tandem::slow_lane
-
-#endif  // TANDEM_SLOW_LANE_RUNS_TESTING_TEST_PROCESSES_H_

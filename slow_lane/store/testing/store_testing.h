@@ -7,8 +7,7 @@
 //   absl::StatusOr<Appended> appended = AppendAndWait(**store, Steps("a", 1,
 //   9));
 
-#ifndef TANDEM_SLOW_LANE_STORE_TESTING_STORE_TESTING_H_
-#define TANDEM_SLOW_LANE_STORE_TESTING_STORE_TESTING_H_
+#pragma once
 
 #include <gtest/gtest.h>
 #include <stdlib.h>
@@ -126,5 +125,3 @@ inline void AddScalars(uint64_t step, const std::vector<double>& values,
 }
 
 }  // namespace tandem::slow_lane
-
-#endif  // TANDEM_SLOW_LANE_STORE_TESTING_STORE_TESTING_H_

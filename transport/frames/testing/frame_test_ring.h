@@ -7,8 +7,7 @@
 //   FrameTestRing ring({.width = 4, .height = 3, .capacity = 2});
 //   FrameWriter writer = ring.Writer();
 
-#ifndef TANDEM_TRANSPORT_FRAMES_TESTING_FRAME_TEST_RING_H_
-#define TANDEM_TRANSPORT_FRAMES_TESTING_FRAME_TEST_RING_H_
+#pragma once
 
 #include <algorithm>
 #include <cstddef>
@@ -85,5 +84,3 @@ inline std::string FrameText(uint64_t number) {
 }
 
 }  // namespace tandem
-
-#endif  // TANDEM_TRANSPORT_FRAMES_TESTING_FRAME_TEST_RING_H_

@@ -4,8 +4,7 @@
 //   GuardedPage page;
 //   FrameReader::Attach(page.bytes());
 
-#ifndef TANDEM_TRANSPORT_FRAMES_TESTING_GUARDED_PAGE_H_
-#define TANDEM_TRANSPORT_FRAMES_TESTING_GUARDED_PAGE_H_
+#pragma once
 
 #include <gtest/gtest.h>
 #include <sys/mman.h>
@@ -36,5 +35,3 @@ class GuardedPage {
 };
 
 }  // namespace tandem
-
-#endif  // TANDEM_TRANSPORT_FRAMES_TESTING_GUARDED_PAGE_H_

@@ -7,8 +7,7 @@
 //   auto region = RegionWithFrames::Create("demo", spec);
 //   region->writer().Publish(pixels, {}, "");
 
-#ifndef TANDEM_TRANSPORT_FRAMES_TESTING_REGION_WITH_FRAMES_H_
-#define TANDEM_TRANSPORT_FRAMES_TESTING_REGION_WITH_FRAMES_H_
+#pragma once
 
 #include <utility>
 
@@ -45,5 +44,3 @@ class RegionWithFrames {
 };
 
 }  // namespace tandem
-
-#endif  // TANDEM_TRANSPORT_FRAMES_TESTING_REGION_WITH_FRAMES_H_

@@ -7,8 +7,7 @@
 //   TestScene scene({.num_envs = 3, .nodes = 2}, memory);
 //   scene.Publish(7, /*rows=*/2);
 
-#ifndef TANDEM_TRANSPORT_FRAMES_TESTING_TEST_SCENE_H_
-#define TANDEM_TRANSPORT_FRAMES_TESTING_TEST_SCENE_H_
+#pragma once
 
 #include <cstddef>
 #include <cstdint>
@@ -68,5 +67,3 @@ class TestScene {
 };
 
 }  // namespace tandem
-
-#endif  // TANDEM_TRANSPORT_FRAMES_TESTING_TEST_SCENE_H_

@@ -2,8 +2,7 @@
 //
 //   setenv("TANDEM_CUDA_LIBRARY", StandInLibrary().c_str(), 1);
 
-#ifndef TANDEM_TRANSPORT_GPU_TESTING_STANDIN_LIBRARY_H_
-#define TANDEM_TRANSPORT_GPU_TESTING_STANDIN_LIBRARY_H_
+#pragma once
 
 #include <cstdlib>
 #include <string>
@@ -19,5 +18,3 @@ inline std::string StandInLibrary() {
 }
 
 }  // namespace tandem
-
-#endif  // TANDEM_TRANSPORT_GPU_TESTING_STANDIN_LIBRARY_H_

@@ -5,8 +5,7 @@
 //   ASSERT_EQ(writer.TryWrite(Message(5)), ErrorCode::kOk);
 //   ExpectRead(reader, Message(5));
 
-#ifndef TANDEM_TRANSPORT_RING_TESTING_RING_TEST_MESSAGES_H_
-#define TANDEM_TRANSPORT_RING_TESTING_RING_TEST_MESSAGES_H_
+#pragma once
 
 #include <gtest/gtest.h>
 
@@ -60,5 +59,3 @@ inline void Advance(RingWriter& writer, RingReader& reader, uint32_t bytes) {
 }
 
 }  // namespace tandem
-
-#endif  // TANDEM_TRANSPORT_RING_TESTING_RING_TEST_MESSAGES_H_

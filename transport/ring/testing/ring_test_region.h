@@ -8,8 +8,7 @@
 //   RingWriter writer = region.Writer();
 //   region.header().write_pos.store(12, std::memory_order_release);
 
-#ifndef TANDEM_TRANSPORT_RING_TESTING_RING_TEST_REGION_H_
-#define TANDEM_TRANSPORT_RING_TESTING_RING_TEST_REGION_H_
+#pragma once
 
 #include <sys/mman.h>
 
@@ -140,5 +139,3 @@ struct RingEnds {
 };
 
 }  // namespace tandem
-
-#endif  // TANDEM_TRANSPORT_RING_TESTING_RING_TEST_REGION_H_

@@ -7,8 +7,7 @@
 //   ClientSide client = AttachOrFail(name);
 //   EXPECT_EQ(Step(client, kActions), ErrorCode::kOk);
 
-#ifndef TANDEM_TRANSPORT_SESSION_TESTING_ECHO_ENGINE_H_
-#define TANDEM_TRANSPORT_SESSION_TESTING_ECHO_ENGINE_H_
+#pragma once
 
 #include <gtest/gtest.h>
 
@@ -180,5 +179,3 @@ class EchoSession : public SessionTest {
 };
 
 }  // namespace tandem
-
-#endif  // TANDEM_TRANSPORT_SESSION_TESTING_ECHO_ENGINE_H_

@@ -9,8 +9,7 @@
 //   ClientSide client = AttachOrFail(name);
 //   EXPECT_EQ(Step(client, {1, 2, 3, 4}), ErrorCode::kOk);
 
-#ifndef TANDEM_TRANSPORT_SESSION_TESTING_WORKER_RIG_H_
-#define TANDEM_TRANSPORT_SESSION_TESTING_WORKER_RIG_H_
+#pragma once
 
 #include <gtest/gtest.h>
 
@@ -288,5 +287,3 @@ inline std::string Explained(const ClientSide& client, ErrorCode code) {
 }
 
 }  // namespace tandem
-
-#endif  // TANDEM_TRANSPORT_SESSION_TESTING_WORKER_RIG_H_

@@ -8,8 +8,7 @@
 //   rig_->OnSupervisor([](SupervisorSide& side) { side.ShowPaused(true); });
 //   AwaitHeldWorkers(client);
 
-#ifndef TANDEM_TRANSPORT_SESSION_TESTING_WORKERS_FIXTURE_H_
-#define TANDEM_TRANSPORT_SESSION_TESTING_WORKERS_FIXTURE_H_
+#pragma once
 
 #include <cstdint>
 #include <optional>
@@ -58,5 +57,3 @@ inline void AwaitHeldWorkers(const ClientSide& client) {
 }
 
 }  // namespace tandem
-
-#endif  // TANDEM_TRANSPORT_SESSION_TESTING_WORKERS_FIXTURE_H_

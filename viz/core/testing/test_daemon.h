@@ -7,8 +7,7 @@
 //   daemon.Kill();
 //   daemon.Start();
 
-#ifndef TANDEM_VIZ_CORE_TESTING_TEST_DAEMON_H_
-#define TANDEM_VIZ_CORE_TESTING_TEST_DAEMON_H_
+#pragma once
 
 #include <sys/types.h>
 
@@ -52,5 +51,3 @@ DaemonRuns AwaitRuns(const DaemonClient& client,
 DaemonRun AwaitState(const DaemonClient& client, absl::string_view state);
 
 }  // namespace tandem
-
-#endif  // TANDEM_VIZ_CORE_TESTING_TEST_DAEMON_H_

@@ -2,8 +2,7 @@
 //
 //   const Inspection inspection = SampleInspection();
 
-#ifndef TANDEM_VIZ_INSPECT_TESTING_SAMPLE_INSPECTION_H_
-#define TANDEM_VIZ_INSPECT_TESTING_SAMPLE_INSPECTION_H_
+#pragma once
 
 #include "schema/layout/error_codes.h"
 #include "viz/inspect/inspection.h"
@@ -102,5 +101,3 @@ inline Inspection SampleInspection() {
 }
 
 }  // namespace tandem
-
-#endif  // TANDEM_VIZ_INSPECT_TESTING_SAMPLE_INSPECTION_H_

@@ -12,8 +12,7 @@
 //     EXPECT_TRUE(tab()->paused());
 //   }
 
-#ifndef TANDEM_VIZ_VIEWER_TESTING_VIEWER_FIXTURE_H_
-#define TANDEM_VIZ_VIEWER_TESTING_VIEWER_FIXTURE_H_
+#pragma once
 
 #include <gtest/gtest.h>
 
@@ -76,5 +75,3 @@ class ViewerTest : public testing::Test {
 };
 
 }  // namespace tandem
-
-#endif  // TANDEM_VIZ_VIEWER_TESTING_VIEWER_FIXTURE_H_
