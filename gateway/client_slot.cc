@@ -3,8 +3,6 @@
 
 #include <algorithm>
 #include <array>
-#include <atomic>
-#include <cstddef>
 #include <cstdlib>
 #include <numeric>
 
@@ -13,7 +11,6 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
 #include "base/error.h"
-#include "base/mutex.h"
 #include "base/quoted.h"
 #include "flatbuffers/flatbuffers.h"
 #include "gateway/grpc_errors.h"

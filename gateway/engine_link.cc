@@ -7,7 +7,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/error.h"
-#include "base/mutex.h"
 #include "gateway/grpc_errors.h"
 #include "gateway/stopping.h"
 #include "schema/layout/error_codes.h"

@@ -2,8 +2,6 @@
 
 #include <gtest/gtest.h>
 
-#include <string>
-
 #include "base/error.h"
 #include "schema/layout/error_codes.h"
 

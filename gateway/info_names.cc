@@ -4,7 +4,6 @@
 #include <nlohmann/json.hpp>
 
 #include "absl/strings/str_cat.h"
-#include "transport/region.h"
 
 namespace tandem::gateway {
 

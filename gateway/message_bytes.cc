@@ -4,7 +4,6 @@
 #include <grpcpp/support/slice.h>
 
 #include <cstdint>
-#include <cstdlib>
 
 namespace tandem::gateway {
 

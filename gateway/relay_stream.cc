@@ -2,11 +2,9 @@
 
 #include <utility>
 
-#include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "base/clock.h"
 #include "base/error.h"
-#include "base/mutex.h"
 #include "gateway/grpc_errors.h"
 #include "gateway/message_bytes.h"
 #include "schema/layout/error_codes.h"

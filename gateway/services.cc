@@ -1,11 +1,8 @@
 #include "gateway/services.h"
 
-#include <google/protobuf/descriptor.h>
 #include <google/protobuf/message.h>
-#include <grpcpp/generic/async_generic_service.h>
 #include <grpcpp/impl/codegen/server_callback_handlers.h>
 #include <grpcpp/impl/rpc_service_method.h>
-#include <grpcpp/impl/service_type.h>
 #include <grpcpp/server_context.h>
 #include <grpcpp/support/byte_buffer.h>
 #include <grpcpp/support/server_callback.h>
@@ -14,7 +11,6 @@
 #include <chrono>
 #include <cstddef>
 #include <deque>
-#include <memory>
 #include <string>
 #include <utility>
 
@@ -22,7 +18,6 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/string_view.h"
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/printable.h"

@@ -8,9 +8,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
-#include <optional>
 #include <string>
-#include <utility>
 
 #include "absl/status/status.h"
 #include "absl/strings/match.h"

@@ -10,7 +10,6 @@
 #include "absl/strings/str_cat.h"
 #include "client_py/bindings/errors.h"
 #include "client_py/bindings/waiting.h"
-#include "transport/cuda.h"
 
 namespace tandem {
 namespace py = pybind11;

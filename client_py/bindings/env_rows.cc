@@ -1,10 +1,8 @@
 #include "client_py/bindings/env_rows.h"
 
 #include <algorithm>
-#include <array>
 #include <atomic>
 #include <string>
-#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "base/clock.h"

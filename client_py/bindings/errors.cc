@@ -2,7 +2,6 @@
 
 #include <cstdint>
 
-#include "base/error.h"
 #include "schema/layout/error_codes.h"
 
 namespace tandem {

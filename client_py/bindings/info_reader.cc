@@ -1,10 +1,8 @@
 #include "client_py/bindings/info_reader.h"
 
 #include <cstring>
-#include <optional>
 #include <span>
 #include <tuple>
-#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "base/error.h"

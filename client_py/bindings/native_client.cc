@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <cstddef>
 #include <iterator>
-#include <utility>
-#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "base/clock.h"
@@ -13,7 +11,6 @@
 #include "client_py/bindings/errors.h"
 #include "client_py/bindings/waiting.h"
 #include "schema/layout/field.h"
-#include "schema/layout/lrbc.h"
 #include "transport/cuda.h"
 #include "transport/frame_geometry.h"
 #include "transport/frame_reader.h"

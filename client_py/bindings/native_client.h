@@ -20,7 +20,6 @@
 
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
-#include "absl/status/statusor.h"
 #include "client_py/bindings/native_rpc.h"
 #include "client_py/bindings/region_views.h"
 #include "schema/layout/lrbc.h"

@@ -3,23 +3,17 @@
 #include <pybind11/numpy.h>
 
 #include <cstddef>
-#include <memory>
-#include <optional>
 #include <span>
 #include <utility>
 
-#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "base/clock.h"
 #include "base/error.h"
-#include "base/os/fork_guard.h"
 #include "client_py/bindings/envelope_values.h"
 #include "client_py/bindings/errors.h"
-#include "client_py/bindings/waiting.h"
 #include "schema/layout/error_codes.h"
 #include "schema/messages/rpc_methods.h"
-#include "transport/rpc_side.h"
 
 namespace tandem {
 namespace py = pybind11;

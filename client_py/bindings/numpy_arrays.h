@@ -13,7 +13,6 @@
 #include <pybind11/numpy.h>
 #include <pybind11/pybind11.h>
 
-#include <algorithm>
 #include <array>
 #include <optional>
 #include <span>

@@ -1,11 +1,6 @@
 #include "client_py/bindings/region_views.h"
 
-#include <utility>
-#include <vector>
-
 #include "schema/layout/field.h"
-#include "transport/region.h"
-#include "transport/step_arrays.h"
 
 namespace tandem {
 namespace py = pybind11;

@@ -10,7 +10,6 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <vector>
 
 #include "client_py/engine_bindings/native_supervisor.h"
 #include "client_py/engine_bindings/serving.h"

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cstddef>
 #include <span>
-#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -17,7 +16,6 @@
 #include "client_py/bindings/waiting.h"
 #include "schema/layout/error_codes.h"
 #include "schema/layout/field.h"
-#include "transport/region_spec.h"
 
 namespace tandem {
 namespace py = pybind11;

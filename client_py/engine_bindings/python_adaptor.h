@@ -11,11 +11,9 @@
 #include <pybind11/pybind11.h>
 
 #include <functional>
-#include <string>
 #include <utility>
 
 #include "absl/status/status.h"
-#include "absl/status/statusor.h"
 #include "base/guarded.h"
 
 namespace tandem {

@@ -6,16 +6,13 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
-#include <memory>
 #include <set>
-#include <string>
 #include <string_view>
 #include <tuple>
 #include <utility>
 
 #include "base/error.h"
 #include "client_py/bindings/envelope_values.h"
-#include "engine_adapter/frame_source.h"
 #include "engine_adapter/given_scene.h"
 #include "engine_adapter/image.h"
 #include "flatbuffers/flatbuffers.h"

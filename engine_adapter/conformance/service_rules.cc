@@ -1,8 +1,6 @@
 // Services: the methods that the engine lists, their switch, and attendants.
 #include <gtest/gtest.h>
 
-#include <memory>
-
 #include "absl/status/statusor.h"
 #include "base/clock.h"
 #include "base/error.h"

@@ -11,8 +11,6 @@
 #include <array>
 #include <numbers>
 
-#include "engine_adapter/frame_source.h"
-
 namespace tandem {
 namespace {
 

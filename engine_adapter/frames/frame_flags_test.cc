@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 
 #include <limits>
-#include <string>
 
 #include "absl/status/status.h"
 #include "absl/strings/match.h"

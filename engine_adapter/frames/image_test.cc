@@ -2,19 +2,15 @@
 
 // jpeglib.h uses FILE without including its header.
 // clang-format off
-#include <cstdio>
 #include <jpeglib.h>
 // clang-format on
 #include <gtest/gtest.h>
 #include <png.h>
 
 #include <cstdint>
-#include <cstdlib>
-#include <string>
 #include <vector>
 
 #include "absl/strings/match.h"
-#include "absl/strings/string_view.h"
 #include "base/error.h"
 
 namespace tandem {

@@ -6,7 +6,6 @@
 #include "absl/strings/str_cat.h"
 #include "base/error.h"
 #include "base/guarded.h"
-#include "base/mutex.h"
 #include "base/os/blocked_signals.h"
 #include "base/os/machine.h"
 #include "schema/layout/lrbc.h"

@@ -17,11 +17,8 @@
 #include <optional>
 #include <string>
 #include <thread>
-#include <utility>
-#include <vector>
 
 #include "absl/status/status.h"
-#include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "base/clock.h"
@@ -36,7 +33,6 @@
 #include "schema/layout/ring_header.h"
 #include "schema/layout/service.h"
 #include "schema/messages/hazel_rpc_generated.h"
-#include "transport/memory/region_plan.h"
 #include "transport/memory/testing/unique_region_name.h"
 #include "transport/session/engine_side.h"
 

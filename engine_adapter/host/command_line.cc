@@ -2,7 +2,6 @@
 
 #include <fstream>
 #include <iterator>
-#include <string>
 #include <utility>
 #include <vector>
 

@@ -8,7 +8,6 @@
 #include "absl/strings/str_join.h"
 #include "base/error.h"
 #include "base/os/current_user.h"
-#include "base/os/process_handle.h"
 #include "base/quoted.h"
 
 namespace tandem {

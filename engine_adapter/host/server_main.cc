@@ -8,7 +8,6 @@
 #include <exception>
 #include <new>
 #include <optional>
-#include <string>
 #include <system_error>
 #include <utility>
 

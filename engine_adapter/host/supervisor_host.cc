@@ -4,7 +4,6 @@
 #include <optional>
 #include <utility>
 
-#include "base/clock.h"
 #include "base/error.h"
 #include "engine_adapter/engine.h"
 #include "engine_adapter/frames/copy_turn.h"

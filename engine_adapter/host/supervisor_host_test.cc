@@ -21,7 +21,6 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/match.h"
-#include "absl/strings/str_cat.h"
 #include "base/clock.h"
 #include "base/error.h"
 #include "engine_adapter/host/testing/calling_client.h"

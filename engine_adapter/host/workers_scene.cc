@@ -4,7 +4,6 @@
 #include <cstring>
 #include <fstream>
 #include <iterator>
-#include <string>
 #include <utility>
 
 #include "absl/strings/str_cat.h"

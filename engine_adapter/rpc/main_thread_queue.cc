@@ -1,7 +1,5 @@
 #include "engine_adapter/rpc/main_thread_queue.h"
 
-#include "base/mutex.h"
-
 namespace tandem {
 
 void MainThreadQueue::Post(std::function<void()> work) {

@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "absl/strings/str_cat.h"
-#include "base/error.h"
 #include "base/guarded.h"
 #include "engine_adapter/rpc/rpc_dispatcher.h"
 

@@ -2,7 +2,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/error.h"
-#include "base/guarded.h"
 #include "schema/messages/rpc_methods.h"
 
 namespace tandem {

@@ -20,13 +20,10 @@
 #include <deque>
 #include <map>
 #include <memory>
-#include <optional>
-#include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "base/error.h"
 #include "engine_adapter/rpc/rpc_dispatcher.h"

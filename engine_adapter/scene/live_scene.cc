@@ -4,7 +4,6 @@
 #include <atomic>
 #include <optional>
 #include <set>
-#include <span>
 #include <thread>
 #include <utility>
 

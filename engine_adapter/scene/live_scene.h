@@ -17,7 +17,6 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "absl/strings/string_view.h"
 #include "engine_adapter/frames/run_statistics.h"
 #include "engine_adapter/scene_source.h"
 

@@ -6,9 +6,6 @@
 
 #include <cerrno>
 #include <cstdlib>
-#include <iostream>
-
-#include "base/mutex.h"
 
 namespace tandem {
 namespace {

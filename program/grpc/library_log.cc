@@ -6,10 +6,8 @@
 #include <iostream>
 #include <map>
 
-#include "absl/base/thread_annotations.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "base/mutex.h"
 #include "base/printable.h"
 
 namespace tandem {

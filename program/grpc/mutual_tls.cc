@@ -2,7 +2,6 @@
 
 #include <cstdlib>
 
-#include "absl/status/status.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "base/error.h"

@@ -9,7 +9,6 @@
 
 #include <cstdio>
 #include <fstream>
-#include <memory>
 #include <string>
 
 #include "absl/strings/str_cat.h"

@@ -7,8 +7,6 @@
 #include <map>
 #include <set>
 #include <string>
-#include <utility>
-#include <vector>
 
 #include "absl/status/statusor.h"
 #include "flatbuffers/flatbuffers.h"

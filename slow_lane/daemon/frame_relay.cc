@@ -1,7 +1,6 @@
 #include "slow_lane/daemon/frame_relay.h"
 
 #include <cstdint>
-#include <span>
 #include <utility>
 
 #include "absl/strings/str_cat.h"

@@ -2,7 +2,6 @@
 
 // jpeglib.h uses FILE, and does not include its header.
 // clang-format off
-#include <cstdio>
 #include <jpeglib.h>
 // clang-format on
 #include <gtest/gtest.h>

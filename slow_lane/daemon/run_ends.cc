@@ -6,7 +6,6 @@
 #include <csignal>
 #include <cstdint>
 #include <filesystem>
-#include <optional>
 #include <system_error>
 #include <utility>
 #include <vector>

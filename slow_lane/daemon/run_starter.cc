@@ -16,7 +16,6 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "absl/strings/string_view.h"
 #include "base/clock.h"
 #include "base/error.h"
 #include "slow_lane/runs/launch_plan.h"

@@ -18,7 +18,6 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "absl/time/time.h"
 #include "base/os/unique_fd.h"
 #include "program/grpc/event_loop.h"
 #include "slow_lane/daemon/cpu_shares.h"

@@ -4,7 +4,6 @@
 #include <grpc/grpc_security.h>
 #include <grpc/slice.h>
 #include <grpcpp/health_check_service_interface.h>
-#include <grpcpp/security/server_credentials.h>
 #include <sys/stat.h>
 
 #include <cerrno>
@@ -13,7 +12,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "program/grpc/mutual_tls.h"
-#include "program/grpc/server_parts.h"
 // gRPC's generated code: each callback method hides the synchronous one.
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Woverloaded-virtual"

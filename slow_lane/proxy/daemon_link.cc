@@ -10,7 +10,6 @@
 #include "absl/status/status.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "base/mutex.h"
 #include "base/printable.h"
 #include "program/grpc/mutual_tls.h"
 #include "slow_lane/runs/limits.h"

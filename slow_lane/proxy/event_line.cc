@@ -18,7 +18,6 @@
 #include "google/protobuf/descriptor.h"
 #include "google/protobuf/message.h"
 #include "google/protobuf/timestamp.pb.h"
-#include "schema/protos/slow_lane.pb.h"
 #include "slow_lane/proxy/event_fields.h"
 
 namespace tandem::slow_lane {

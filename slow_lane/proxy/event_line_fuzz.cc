@@ -12,7 +12,6 @@
 // event_line_fuzz_test runs the same function over event_line_corpus and over
 // random scripts.
 #include <algorithm>
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <memory>

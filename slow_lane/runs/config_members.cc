@@ -2,7 +2,6 @@
 
 #include <cmath>
 #include <cstddef>
-#include <iterator>
 #include <limits>
 #include <utility>
 #include <vector>

@@ -5,7 +5,6 @@
 #include <memory>
 #include <string>
 
-#include "absl/status/statusor.h"
 #include "slow_lane/store/event_reader.h"
 #include "slow_lane/store/testing/store_testing.h"
 

@@ -16,7 +16,6 @@
 #include <utility>
 
 #include "absl/container/flat_hash_map.h"
-#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "schema/protos/slow_lane.pb.h"
 #include "slow_lane/store/database.h"

@@ -11,7 +11,6 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/string_view.h"
 #include "base/error.h"
-#include "base/mutex.h"
 #include "slow_lane/store/event_columns.h"
 #include "slow_lane/store/run_table.h"
 #include "slow_lane/store/schema_versions.h"

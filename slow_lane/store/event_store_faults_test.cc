@@ -22,7 +22,6 @@
 #include <random>
 #include <string>
 #include <thread>
-#include <vector>
 
 #include "absl/strings/numbers.h"
 #include "slow_lane/store/database.h"

@@ -12,7 +12,6 @@
 #include <grpcpp/support/method_handler.h>
 #include <unistd.h>
 
-#include <chrono>
 #include <cstdint>
 #include <cstdlib>
 #include <iostream>

@@ -22,7 +22,6 @@
 #include <cstring>
 #include <new>
 #include <span>
-#include <string>
 #include <vector>
 
 #include "absl/strings/str_cat.h"

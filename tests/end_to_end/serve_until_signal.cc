@@ -5,7 +5,6 @@
 #include <atomic>
 #include <cstdio>
 #include <memory>
-#include <string>
 #include <utility>
 
 #include "absl/status/statusor.h"

@@ -13,7 +13,6 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/numbers.h"
-#include "base/clock.h"
 #include "base/os/testing/child_process.h"
 #include "engine_adapter/engine_host.h"
 #include "schema/layout/error_codes.h"

@@ -6,7 +6,6 @@
 #include <cstdio>
 #include <cstdlib>
 
-#include "absl/strings/str_cat.h"
 #include "base/clock.h"
 #include "base/os/shared_region.h"
 #include "transport/region.h"

@@ -13,7 +13,6 @@
 #include <string>
 #include <vector>
 
-#include "absl/status/statusor.h"
 #include "transport/client_side.h"
 #include "transport/session/engine_side.h"
 

@@ -14,8 +14,6 @@
 #include <cstdlib>
 #include <memory>
 #include <span>
-#include <string>
-#include <utility>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"

@@ -2,7 +2,6 @@
 // it has read. Argument: the region's name.
 #include <cstdint>
 #include <cstdio>
-#include <span>
 #include <tandem.hpp>
 
 namespace {

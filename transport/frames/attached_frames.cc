@@ -4,7 +4,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/error.h"
-#include "base/os/shared_region.h"
 #include "base/os/side_locks.h"
 #include "base/printable.h"
 #include "schema/layout/flan.h"

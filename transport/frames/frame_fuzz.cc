@@ -16,7 +16,6 @@
 #include <optional>
 #include <span>
 #include <string>
-#include <vector>
 
 #include "schema/layout/flan.h"
 #include "transport/frame_reader.h"

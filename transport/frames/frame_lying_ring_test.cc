@@ -7,7 +7,6 @@
 #include <cstdint>
 #include <cstring>
 #include <random>
-#include <span>
 #include <vector>
 
 #include "base/error.h"

@@ -10,13 +10,11 @@
 #include <string>
 
 #include "absl/strings/match.h"
-#include "absl/strings/str_cat.h"
 #include "base/error.h"
 #include "base/os/shared_region.h"
 #include "base/os/unique_fd.h"
 #include "transport/attached_frames.h"
 #include "transport/frames/testing/frame_test_ring.h"
-#include "transport/memory/dead_region.h"
 #include "transport/memory/owned_region.h"
 #include "transport/memory/testing/unique_region_name.h"
 #include "transport/owned_frame_segment.h"

@@ -9,7 +9,6 @@
 #include "transport/memory/dead_region.h"
 #include "transport/memory/named_file.h"
 #include "transport/region.h"
-#include "transport/scene_geometry.h"
 
 namespace tandem {
 

@@ -19,7 +19,6 @@
 #include "transport/attached_frames.h"
 #include "transport/attached_scene.h"
 #include "transport/frames/testing/test_scene.h"
-#include "transport/memory/dead_region.h"
 #include "transport/memory/testing/unique_region_name.h"
 #include "transport/owned_scene_segment.h"
 #include "transport/region.h"

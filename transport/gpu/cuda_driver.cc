@@ -3,10 +3,8 @@
 #include <array>
 #include <atomic>
 #include <bit>
-#include <cstdint>
 #include <cstdlib>
 #include <cstring>
-#include <utility>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/strings/str_cat.h"

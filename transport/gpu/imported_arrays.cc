@@ -5,10 +5,8 @@
 #include <algorithm>
 #include <cstring>
 #include <string>
-#include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/string_view.h"
 #include "base/error.h"
 #include "base/os/current_user.h"
 #include "base/os/foreign_descriptor.h"

@@ -8,9 +8,7 @@
 #include <map>
 #include <utility>
 
-#include "absl/base/thread_annotations.h"
 #include "base/error.h"
-#include "base/mutex.h"
 #include "transport/gpu/cuda_driver.h"
 #include "transport/gpu/cuda_prototypes.h"
 

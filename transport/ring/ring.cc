@@ -1,6 +1,5 @@
 #include "transport/ring/ring.h"
 
-#include <atomic>
 #include <bit>
 #include <cstring>
 

@@ -6,12 +6,10 @@
 #include <deque>
 #include <map>
 #include <mutex>
-#include <string>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "base/error.h"
-#include "base/os/fork_guard.h"
 #include "flatbuffers/flatbuffers.h"
 #include "schema/layout/error_codes.h"
 #include "transport/frames/image_slot.h"

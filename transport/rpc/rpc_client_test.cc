@@ -11,14 +11,12 @@
 #include <functional>
 #include <future>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <thread>
 #include <utility>
 #include <vector>
 
-#include "absl/strings/match.h"
 #include "base/clock.h"
 #include "base/error.h"
 #include "schema/messages/hazel_rpc_generated.h"

@@ -5,7 +5,6 @@
 #include <memory>
 #include <string>
 #include <thread>
-#include <utility>
 
 #include "base/clock.h"
 #include "base/error.h"

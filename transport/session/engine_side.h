@@ -30,7 +30,6 @@
 #include "schema/layout/error_codes.h"
 #include "schema/layout/lrbc.h"
 #include "transport/memory/owned_region.h"
-#include "transport/memory/region_plan.h"
 #include "transport/session/owner_side.h"
 #include "transport/wait_strategy.h"
 

@@ -5,7 +5,6 @@
 #include <cstdint>
 #include <optional>
 
-#include "absl/status/statusor.h"
 #include "schema/layout/lrbc.h"
 #include "schema/layout/worker_slot.h"
 #include "transport/memory/owned_region.h"

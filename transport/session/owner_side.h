@@ -17,7 +17,6 @@
 
 #pragma once
 
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -26,7 +25,6 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/strings/string_view.h"
 #include "schema/layout/error_codes.h"
 #include "schema/layout/lrbc.h"
 #include "schema/layout/shared_word.h"

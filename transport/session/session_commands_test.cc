@@ -3,8 +3,6 @@
 
 #include <gtest/gtest.h>
 
-#include <array>
-#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -13,7 +11,6 @@
 
 #include "base/clock.h"
 #include "base/error.h"
-#include "schema/layout/ring_header.h"
 #include "transport/client_side.h"
 #include "transport/memory/region_plan.h"
 #include "transport/memory/testing/unique_region_name.h"

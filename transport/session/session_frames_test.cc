@@ -4,12 +4,10 @@
 
 #include <atomic>
 #include <memory>
-#include <string>
 #include <thread>
 
 #include "absl/strings/match.h"
 #include "base/clock.h"
-#include "base/error.h"
 #include "transport/client_side.h"
 #include "transport/memory/region_plan.h"
 #include "transport/session/engine_side.h"

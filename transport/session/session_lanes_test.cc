@@ -12,7 +12,6 @@
 
 #include "absl/strings/match.h"
 #include "base/clock.h"
-#include "base/error.h"
 #include "base/os/side_locks.h"
 #include "schema/layout/attendant_slot.h"
 #include "schema/layout/lrbc.h"

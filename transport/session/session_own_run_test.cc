@@ -3,12 +3,9 @@
 
 #include <gtest/gtest.h>
 
-#include <cstdint>
 #include <optional>
 
-#include "absl/status/status.h"
 #include "base/clock.h"
-#include "base/error.h"
 #include "schema/layout/lrbc.h"
 #include "transport/client_side.h"
 #include "transport/run_snapshot.h"

@@ -9,7 +9,6 @@
 #include <limits>
 #include <memory>
 #include <span>
-#include <string>
 #include <thread>
 #include <vector>
 

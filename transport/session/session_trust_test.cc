@@ -4,10 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <atomic>
 #include <cstddef>
-#include <string>
-#include <thread>
 #include <vector>
 
 #include "base/error.h"

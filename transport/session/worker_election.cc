@@ -1,7 +1,5 @@
 #include "transport/session/worker_election.h"
 
-#include <string>
-
 #include "absl/strings/str_cat.h"
 #include "schema/layout/error_codes.h"
 #include "transport/session/exchange_status.h"

@@ -4,7 +4,6 @@
 
 #include <cstdint>
 
-#include "absl/status/statusor.h"
 #include "schema/layout/lrbc.h"
 #include "schema/layout/worker_slot.h"
 #include "transport/memory/owned_region.h"

@@ -7,7 +7,6 @@
 
 #pragma once
 
-#include <cerrno>
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>

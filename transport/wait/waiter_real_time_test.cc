@@ -3,7 +3,6 @@
 #include <sched.h>
 #include <unistd.h>
 
-#include <atomic>
 #include <cerrno>
 #include <cstring>
 #include <thread>

@@ -7,7 +7,6 @@
 #include <cstdlib>
 #include <iostream>
 
-#include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "base/error.h"
 #include "base/printable.h"

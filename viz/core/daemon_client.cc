@@ -5,8 +5,6 @@
 #include <algorithm>
 #include <chrono>
 #include <limits>
-#include <memory>
-#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"

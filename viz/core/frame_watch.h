@@ -17,7 +17,6 @@
 #include <string>
 #include <vector>
 
-#include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "base/images/image_grid.h"
 #include "transport/attached_frames.h"

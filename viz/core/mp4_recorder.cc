@@ -16,7 +16,6 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
-#include "base/clock.h"
 #include "base/error.h"
 #include "base/os/linux/open_above_standard_streams.h"
 #include "viz/core/matroska_stream.h"

@@ -2,11 +2,8 @@
 
 #include <algorithm>
 #include <limits>
-#include <optional>
 #include <utility>
 
-#include "absl/status/status.h"
-#include "absl/status/statusor.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"

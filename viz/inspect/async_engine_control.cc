@@ -1,7 +1,5 @@
 #include "viz/inspect/async_engine_control.h"
 
-#include <utility>
-
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "base/error.h"

@@ -21,7 +21,6 @@
 #include <variant>
 
 #include "absl/status/status.h"
-#include "absl/strings/string_view.h"
 #include "viz/core/background.h"
 #include "viz/core/engine_control.h"
 #include "viz/inspect/inspection.h"

@@ -1,14 +1,10 @@
 #include "viz/inspect/inspect_options.h"
 
-#include <cerrno>
-#include <vector>
-
 #include "absl/algorithm/container.h"
 #include "absl/flags/flag.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
-#include "absl/strings/string_view.h"
 #include "base/error.h"
 #include "base/printable.h"
 #include "program/program_flags.h"

@@ -11,7 +11,6 @@
 #include <cmath>
 #include <cstdio>
 #include <numeric>
-#include <optional>
 #include <string>
 
 #include "absl/status/status.h"

@@ -1,7 +1,6 @@
 // publish_pattern RUN [KIND [WIDTH HEIGHT CHANNELS [HZ [TILES]]]]: publishes
 // the pattern until SIGTERM. KIND: segment, foreign or region.
 #include <cstdio>
-#include <cstdlib>
 #include <string>
 
 #include "viz/testing/pattern.h"

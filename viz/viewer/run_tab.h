@@ -12,13 +12,10 @@
 #include <QObject>
 #include <QString>
 #include <QTimer>
-#include <cstddef>
-#include <cstdint>
 #include <functional>
 #include <optional>
 
 #include "viz/core/daemon_client.h"
-#include "viz/core/eval_summary.h"
 #include "viz/core/image_view.h"
 #include "viz/core/key_map.h"
 #include "viz/core/playback.h"

@@ -14,7 +14,6 @@
 #include <QString>
 #include <QTimer>
 #include <QVariantList>
-#include <cstdint>
 #include <map>
 #include <set>
 #include <string>

@@ -2,7 +2,6 @@
 
 #include <array>
 #include <cstddef>
-#include <cstdlib>
 #include <span>
 
 #include "absl/strings/ascii.h"

@@ -4,7 +4,6 @@
 #include <cstdio>
 #include <nlohmann/json.hpp>
 #include <type_traits>
-#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -16,7 +15,6 @@
 #include "viz/core/daemon_client.h"
 #include "viz/core/file_name.h"
 #include "viz/core/log_tail.h"
-#include "viz/core/mp4_recorder.h"
 #include "viz/web/json_text.h"
 #include "viz/web/scene_replay.h"
 

@@ -18,9 +18,7 @@
 #include <variant>
 #include <vector>
 
-#include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/strings/string_view.h"
 #include "viz/core/async_daemon_client.h"
 #include "viz/core/background.h"
 #include "viz/core/mp4_recorder.h"

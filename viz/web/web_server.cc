@@ -6,7 +6,6 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <boost/asio/basic_socket_acceptor.hpp>
 #include <boost/asio/generic/stream_protocol.hpp>
 #include <boost/asio/io_context.hpp>
@@ -18,8 +17,6 @@
 #include <boost/beast/websocket.hpp>
 #include <chrono>
 #include <list>
-#include <memory>
-#include <optional>
 #include <string>
 #include <utility>
 

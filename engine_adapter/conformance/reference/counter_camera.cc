@@ -5,7 +5,6 @@
 #include <cstdint>
 #include <utility>
 
-#include "absl/status/statusor.h"
 #include "base/error.h"
 #include "engine_adapter/conformance/reference/counter_ports.h"
 #include "engine_adapter/frame_source.h"

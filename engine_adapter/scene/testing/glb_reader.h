@@ -11,8 +11,6 @@
 #include <tiny_gltf.h>
 
 #include <array>
-#include <cstddef>
-#include <optional>
 #include <span>
 #include <string>
 #include <vector>

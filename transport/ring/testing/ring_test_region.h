@@ -18,7 +18,6 @@
 #include <cstdlib>
 #include <cstring>
 #include <span>
-#include <utility>
 
 #include "schema/layout/ring_header.h"
 #include "schema/layout/shared_word.h"

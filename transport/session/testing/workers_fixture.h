@@ -16,7 +16,6 @@
 #include "schema/layout/lrbc.h"
 #include "schema/layout/worker_slot.h"
 #include "transport/client_side.h"
-#include "transport/memory/region_plan.h"
 #include "transport/session/testing/echo_engine.h"
 #include "transport/session/testing/worker_rig.h"
 

@@ -5,7 +5,6 @@
 #include <QRect>
 #include <QStringList>
 #include <QTest>
-#include <utility>
 
 #include "base/clock.h"
 #include "viz/testing/pattern_check.h"
