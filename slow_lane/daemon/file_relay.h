@@ -9,8 +9,7 @@
 //
 // What it gets is untrusted: IsRelayedFile and kMaxRelayedFile limit it.
 
-#ifndef TANDEM_SLOW_LANE_DAEMON_FILE_RELAY_H_
-#define TANDEM_SLOW_LANE_DAEMON_FILE_RELAY_H_
+#pragma once
 
 #include <string>
 #include <utility>
@@ -54,5 +53,3 @@ class FileRelay {
 };
 
 }  // namespace tandem::slow_lane
-
-#endif  // TANDEM_SLOW_LANE_DAEMON_FILE_RELAY_H_

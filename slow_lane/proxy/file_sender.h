@@ -9,8 +9,7 @@
 //   sender.Finish();                 // the worker has ended
 //   if (sender.finished()) ...       // the last parts are there, or failed
 
-#ifndef TANDEM_SLOW_LANE_PROXY_FILE_SENDER_H_
-#define TANDEM_SLOW_LANE_PROXY_FILE_SENDER_H_
+#pragma once
 
 #include <atomic>
 #include <cstdint>
@@ -79,5 +78,3 @@ class FileSender {
 };
 
 }  // namespace tandem::slow_lane
-
-#endif  // TANDEM_SLOW_LANE_PROXY_FILE_SENDER_H_

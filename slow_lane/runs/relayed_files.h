@@ -3,8 +3,7 @@
 //
 //   if (IsRelayedFile("eval_summary.json")) Send(...);
 
-#ifndef TANDEM_SLOW_LANE_RUNS_RELAYED_FILES_H_
-#define TANDEM_SLOW_LANE_RUNS_RELAYED_FILES_H_
+#pragma once
 
 #include <cstddef>
 #include <cstdint>
@@ -27,5 +26,3 @@ inline constexpr size_t kMaxRelayedPart = size_t{1} << 20;
 bool IsRelayedFile(absl::string_view name);
 
 }  // namespace tandem::slow_lane
-
-#endif  // TANDEM_SLOW_LANE_RUNS_RELAYED_FILES_H_
