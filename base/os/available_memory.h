@@ -10,8 +10,7 @@
 //       bytes, "3000 environments need", "use fewer environments");
 //   if (!status.ok()) return status;
 
-#ifndef TANDEM_BASE_OS_AVAILABLE_MEMORY_H_
-#define TANDEM_BASE_OS_AVAILABLE_MEMORY_H_
+#pragma once
 
 #include <cstdint>
 #include <optional>
@@ -65,5 +64,3 @@ absl::Status CheckMemory(uint64_t bytes, absl::string_view what_needs,
                          const ControlGroupPaths& groups = {});
 
 }  // namespace tandem
-
-#endif  // TANDEM_BASE_OS_AVAILABLE_MEMORY_H_

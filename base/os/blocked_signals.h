@@ -8,8 +8,7 @@
 //     worker = std::thread(...);
 //   }
 
-#ifndef TANDEM_BASE_OS_BLOCKED_SIGNALS_H_
-#define TANDEM_BASE_OS_BLOCKED_SIGNALS_H_
+#pragma once
 
 #include <cstddef>
 
@@ -29,5 +28,3 @@ class BlockedSignals {
 };
 
 }  // namespace tandem
-
-#endif  // TANDEM_BASE_OS_BLOCKED_SIGNALS_H_

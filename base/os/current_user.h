@@ -5,8 +5,7 @@
 //
 //   if (!IsTrusted(region.owner())) return NotMine(region.owner());
 
-#ifndef TANDEM_BASE_OS_CURRENT_USER_H_
-#define TANDEM_BASE_OS_CURRENT_USER_H_
+#pragma once
 
 #include <optional>
 #include <string>
@@ -38,5 +37,3 @@ bool MayRead(const std::string& path);
 bool MayRun(const std::string& path);
 
 }  // namespace tandem
-
-#endif  // TANDEM_BASE_OS_CURRENT_USER_H_

@@ -9,8 +9,7 @@
 //
 //   int main() { EndWithParent(SIGTERM, getppid()); ... }  // after an exec
 
-#ifndef TANDEM_BASE_OS_END_WITH_PARENT_H_
-#define TANDEM_BASE_OS_END_WITH_PARENT_H_
+#pragma once
 
 #include <signal.h>
 #include <sys/prctl.h>
@@ -27,5 +26,3 @@ inline void EndWithParent(int signal, pid_t parent) {
 }
 
 }  // namespace tandem
-
-#endif  // TANDEM_BASE_OS_END_WITH_PARENT_H_

@@ -6,8 +6,7 @@
 //
 //   TANDEM_ASSIGN_OR_RETURN(UniqueFd fd, TakeDescriptor(pid, 7, region->id()));
 
-#ifndef TANDEM_BASE_OS_FOREIGN_DESCRIPTOR_H_
-#define TANDEM_BASE_OS_FOREIGN_DESCRIPTOR_H_
+#pragma once
 
 #include <cstdint>
 
@@ -29,5 +28,3 @@ absl::StatusOr<UniqueFd> TakeDescriptor(uint32_t pid, uint32_t number,
                                         const SharedRegion::Id& mapped);
 
 }  // namespace tandem
-
-#endif  // TANDEM_BASE_OS_FOREIGN_DESCRIPTOR_H_

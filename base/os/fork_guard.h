@@ -7,8 +7,7 @@
 //   const uint32_t born_in = ForkCount();
 //   ... if (ForkCount() != born_in) return ErrorCode::kForkedChild;
 
-#ifndef TANDEM_BASE_OS_FORK_GUARD_H_
-#define TANDEM_BASE_OS_FORK_GUARD_H_
+#pragma once
 
 #include <atomic>
 #include <cstdint>
@@ -34,5 +33,3 @@ uint32_t ForkCount() {
 }
 
 }  // namespace tandem
-
-#endif  // TANDEM_BASE_OS_FORK_GUARD_H_

@@ -8,8 +8,7 @@
 //   LauncherWatch watch(read_end, [&] { host->RequestStop(); },
 //                       [&] { host->RemoveName(); std::_Exit(1); });
 
-#ifndef TANDEM_BASE_OS_LAUNCHER_WATCH_H_
-#define TANDEM_BASE_OS_LAUNCHER_WATCH_H_
+#pragma once
 
 #include <atomic>
 #include <cstdint>
@@ -53,5 +52,3 @@ class LauncherWatch {
 };
 
 }  // namespace tandem
-
-#endif  // TANDEM_BASE_OS_LAUNCHER_WATCH_H_

@@ -6,8 +6,7 @@
 //   while (!Ready()) YieldCore();
 //   NameThread("tandem-frames");
 
-#ifndef TANDEM_BASE_OS_MACHINE_H_
-#define TANDEM_BASE_OS_MACHINE_H_
+#pragma once
 
 #include <cstddef>
 #include <cstdint>
@@ -86,5 +85,3 @@ class CoreWait {
 };
 
 }  // namespace tandem
-
-#endif  // TANDEM_BASE_OS_MACHINE_H_

@@ -8,8 +8,7 @@
 //                           ProcessHandle::Start({path, "--name=demo"}));
 //   const std::string address = gateway.ReadFirstLine();
 
-#ifndef TANDEM_BASE_OS_PROCESS_HANDLE_H_
-#define TANDEM_BASE_OS_PROCESS_HANDLE_H_
+#pragma once
 
 #include <cstdint>
 #include <string>
@@ -79,5 +78,3 @@ class ProcessHandle {
 };
 
 }  // namespace tandem
-
-#endif  // TANDEM_BASE_OS_PROCESS_HANDLE_H_

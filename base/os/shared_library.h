@@ -7,8 +7,7 @@
 //   void* const library = LoadSharedLibrary("libcuda.so.1", &reason);
 //   if (library != nullptr) FindSymbol(library, "cuInit");
 
-#ifndef TANDEM_BASE_OS_SHARED_LIBRARY_H_
-#define TANDEM_BASE_OS_SHARED_LIBRARY_H_
+#pragma once
 
 #include <string>
 
@@ -21,5 +20,3 @@ void* LoadSharedLibrary(const std::string& name, std::string* reason);
 void* FindSymbol(void* library, const char* symbol);
 
 }  // namespace tandem
-
-#endif  // TANDEM_BASE_OS_SHARED_LIBRARY_H_

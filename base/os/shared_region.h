@@ -15,8 +15,7 @@
 //       SharedRegion::Open("demo", SharedRegion::Access::kWrite));
 //   TANDEM_RETURN_IF_ERROR(region.CheckTrust("demo"));
 
-#ifndef TANDEM_BASE_OS_SHARED_REGION_H_
-#define TANDEM_BASE_OS_SHARED_REGION_H_
+#pragma once
 
 #include <cstddef>
 #include <cstdint>
@@ -147,5 +146,3 @@ std::string RegionPath(absl::string_view name,
                        SharedRegion::Link link = SharedRegion::Link::kName);
 
 }  // namespace tandem
-
-#endif  // TANDEM_BASE_OS_SHARED_REGION_H_

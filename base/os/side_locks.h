@@ -10,8 +10,7 @@
 //   lock->TryAcquire(kClientLockByte);   // true: this process has it now
 //   lock->HeldByOther(kEngineLockByte);  // true: the engine lives
 
-#ifndef TANDEM_BASE_OS_SIDE_LOCKS_H_
-#define TANDEM_BASE_OS_SIDE_LOCKS_H_
+#pragma once
 
 #include <cstdint>
 #include <optional>
@@ -65,5 +64,3 @@ class SideLocks {
 };
 
 }  // namespace tandem
-
-#endif  // TANDEM_BASE_OS_SIDE_LOCKS_H_

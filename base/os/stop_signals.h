@@ -6,8 +6,7 @@
 //   PrepareServer();
 //   HandleStopSignals([](int) { stop.store(true); });
 
-#ifndef TANDEM_BASE_OS_STOP_SIGNALS_H_
-#define TANDEM_BASE_OS_STOP_SIGNALS_H_
+#pragma once
 
 #include <string>
 #include <vector>
@@ -52,5 +51,3 @@ std::string TimeOfDay();
 void WriteToStandardError(absl::string_view text);
 
 }  // namespace tandem
-
-#endif  // TANDEM_BASE_OS_STOP_SIGNALS_H_

@@ -9,8 +9,7 @@
 //   const int64_t begin_ns = clock.Nanos();
 //   while (!Ready() && clock.Nanos() - begin_ns < 20'000) {}
 
-#ifndef TANDEM_BASE_OS_TICK_CLOCK_H_
-#define TANDEM_BASE_OS_TICK_CLOCK_H_
+#pragma once
 
 #include <algorithm>
 #include <cstdint>
@@ -125,5 +124,3 @@ class BasicTickClock {
 using TickClock = BasicTickClock<MachineTime>;
 
 }  // namespace tandem
-
-#endif  // TANDEM_BASE_OS_TICK_CLOCK_H_

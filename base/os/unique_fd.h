@@ -3,8 +3,7 @@
 //   UniqueFd fd(open(path, O_RDWR | O_CLOEXEC));
 //   if (!fd.valid()) return MakeSystemError("open", path, errno);
 
-#ifndef TANDEM_BASE_OS_UNIQUE_FD_H_
-#define TANDEM_BASE_OS_UNIQUE_FD_H_
+#pragma once
 
 #include <utility>
 
@@ -42,5 +41,3 @@ class UniqueFd {
 };
 
 }  // namespace tandem
-
-#endif  // TANDEM_BASE_OS_UNIQUE_FD_H_

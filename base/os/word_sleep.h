@@ -7,8 +7,7 @@
 //   SleepOnWord(word.address(), seen, 50'000);  // sleeper
 //   WakeSleepers(word.address());               // waker, after the change
 
-#ifndef TANDEM_BASE_OS_WORD_SLEEP_H_
-#define TANDEM_BASE_OS_WORD_SLEEP_H_
+#pragma once
 
 #include <cstdint>
 
@@ -23,5 +22,3 @@ bool SleepOnWord(uint32_t* word, uint32_t seen, int64_t timeout_ns);
 void WakeSleepers(uint32_t* word);
 
 }  // namespace tandem
-
-#endif  // TANDEM_BASE_OS_WORD_SLEEP_H_

@@ -7,8 +7,7 @@
 //   request.options = *TaskOptions::Parse(R"({"g": 9.81})");
 //   MakeClassicControlEngine("Pendulum-v1", std::move(request));
 
-#ifndef TANDEM_ENGINE_ADAPTER_CLASSIC_CONTROL_CLASSIC_CONTROL_TASKS_H_
-#define TANDEM_ENGINE_ADAPTER_CLASSIC_CONTROL_CLASSIC_CONTROL_TASKS_H_
+#pragma once
 
 #include <memory>
 #include <string>
@@ -49,5 +48,3 @@ absl::StatusOr<std::unique_ptr<Engine>> MakeCartPole(TaskRequest request);
 absl::StatusOr<std::unique_ptr<Engine>> MakePendulum(TaskRequest request);
 
 }  // namespace tandem
-
-#endif  // TANDEM_ENGINE_ADAPTER_CLASSIC_CONTROL_CLASSIC_CONTROL_TASKS_H_

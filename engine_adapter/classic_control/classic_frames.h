@@ -12,8 +12,7 @@
 // are the members that an environment needs. Then fittings.frames =
 // std::make_unique<ClassicFrames<CartPole>>(environments).
 
-#ifndef TANDEM_ENGINE_ADAPTER_CLASSIC_CONTROL_CLASSIC_FRAMES_H_
-#define TANDEM_ENGINE_ADAPTER_CLASSIC_CONTROL_CLASSIC_FRAMES_H_
+#pragma once
 
 #include <cstdint>
 #include <utility>
@@ -72,5 +71,3 @@ class ClassicFrames final : public FrameSource {
 };
 
 }  // namespace tandem
-
-#endif  // TANDEM_ENGINE_ADAPTER_CLASSIC_CONTROL_CLASSIC_FRAMES_H_

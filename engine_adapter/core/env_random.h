@@ -10,8 +10,7 @@
 //   double offset = random.Uniform(-0.1, 0.1);
 //   double speed = 0.1 * random.StandardNormal();
 
-#ifndef TANDEM_ENGINE_ADAPTER_CORE_ENV_RANDOM_H_
-#define TANDEM_ENGINE_ADAPTER_CORE_ENV_RANDOM_H_
+#pragma once
 
 #include <array>
 #include <cstddef>
@@ -61,5 +60,3 @@ class EnvRandom {
 };
 
 }  // namespace tandem
-
-#endif  // TANDEM_ENGINE_ADAPTER_CORE_ENV_RANDOM_H_

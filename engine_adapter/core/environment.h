@@ -12,8 +12,7 @@
 //                      const EnvironmentRow& row) override;
 //   };
 
-#ifndef TANDEM_ENGINE_ADAPTER_CORE_ENVIRONMENT_H_
-#define TANDEM_ENGINE_ADAPTER_CORE_ENVIRONMENT_H_
+#pragma once
 
 #include <functional>
 #include <span>
@@ -86,5 +85,3 @@ class CopiedEnvironment : public Environment {
 };
 
 }  // namespace tandem
-
-#endif  // TANDEM_ENGINE_ADAPTER_CORE_ENVIRONMENT_H_

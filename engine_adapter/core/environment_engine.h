@@ -8,8 +8,7 @@
 //   EnvironmentEngine engine({.task = "Pendulum-v1", ...},
 //                            std::move(environments), threads);
 
-#ifndef TANDEM_ENGINE_ADAPTER_CORE_ENVIRONMENT_ENGINE_H_
-#define TANDEM_ENGINE_ADAPTER_CORE_ENVIRONMENT_ENGINE_H_
+#pragma once
 
 #include <cstdint>
 #include <functional>
@@ -103,5 +102,3 @@ class EnvironmentEngine final : public Engine, private StatePort {
 };
 
 }  // namespace tandem
-
-#endif  // TANDEM_ENGINE_ADAPTER_CORE_ENVIRONMENT_ENGINE_H_

@@ -8,8 +8,7 @@
 //   Pcg64 bits(SeedWords(seed));
 //   uint64_t sixty_four = bits.Next();
 
-#ifndef TANDEM_ENGINE_ADAPTER_CORE_PCG64_H_
-#define TANDEM_ENGINE_ADAPTER_CORE_PCG64_H_
+#pragma once
 
 #include <array>
 #include <bit>
@@ -55,5 +54,3 @@ class Pcg64 {
 };
 
 }  // namespace tandem
-
-#endif  // TANDEM_ENGINE_ADAPTER_CORE_PCG64_H_

@@ -5,8 +5,7 @@
 //
 //   TANDEM_RETURN_IF_ERROR(CheckRegionRoom(num_envs, obs_size, act_size));
 
-#ifndef TANDEM_ENGINE_ADAPTER_CORE_REGION_ROOM_H_
-#define TANDEM_ENGINE_ADAPTER_CORE_REGION_ROOM_H_
+#pragma once
 
 #include <cstdint>
 
@@ -20,5 +19,3 @@ absl::Status CheckRegionRoom(uint32_t num_envs, uint64_t obs_size,
                              uint64_t act_size);
 
 }  // namespace tandem
-
-#endif  // TANDEM_ENGINE_ADAPTER_CORE_REGION_ROOM_H_

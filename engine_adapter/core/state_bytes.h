@@ -11,8 +11,7 @@
 //
 // Numbers are as in memory: all machines of Tandem have little-endian ones.
 
-#ifndef TANDEM_ENGINE_ADAPTER_CORE_STATE_BYTES_H_
-#define TANDEM_ENGINE_ADAPTER_CORE_STATE_BYTES_H_
+#pragma once
 
 #include <array>
 #include <cstddef>
@@ -149,5 +148,3 @@ class StateReader {
 };
 
 }  // namespace tandem
-
-#endif  // TANDEM_ENGINE_ADAPTER_CORE_STATE_BYTES_H_

@@ -9,8 +9,7 @@
 //   TANDEM_RETURN_IF_ERROR(rows.Stage(3, state).status());
 //   std::optional<bool> has_ended = rows.Put(3, arrays);  // after its reset
 
-#ifndef TANDEM_ENGINE_ADAPTER_CORE_STATE_ROWS_H_
-#define TANDEM_ENGINE_ADAPTER_CORE_STATE_ROWS_H_
+#pragma once
 
 #include <cstdint>
 #include <functional>
@@ -62,5 +61,3 @@ class StateRows {
 };
 
 }  // namespace tandem
-
-#endif  // TANDEM_ENGINE_ADAPTER_CORE_STATE_ROWS_H_

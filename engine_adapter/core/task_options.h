@@ -9,8 +9,7 @@
 //   const double weight = options->Number("ctrl_cost_weight", 0.5);
 //   absl::Status status = options->Finish();
 
-#ifndef TANDEM_ENGINE_ADAPTER_CORE_TASK_OPTIONS_H_
-#define TANDEM_ENGINE_ADAPTER_CORE_TASK_OPTIONS_H_
+#pragma once
 
 #include <cstdint>
 #include <limits>
@@ -86,5 +85,3 @@ struct TaskRequest {
 };
 
 }  // namespace tandem
-
-#endif  // TANDEM_ENGINE_ADAPTER_CORE_TASK_OPTIONS_H_

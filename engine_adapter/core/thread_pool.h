@@ -9,8 +9,7 @@
 //   auto step = [&](uint32_t i) { StepEnvironment(envs[i]); };
 //   pool.ParallelFor(envs.size(), step);
 
-#ifndef TANDEM_ENGINE_ADAPTER_CORE_THREAD_POOL_H_
-#define TANDEM_ENGINE_ADAPTER_CORE_THREAD_POOL_H_
+#pragma once
 
 #include <algorithm>
 #include <atomic>
@@ -98,5 +97,3 @@ class ThreadPool {
 int SuitableThreads(uint32_t num_envs);
 
 }  // namespace tandem
-
-#endif  // TANDEM_ENGINE_ADAPTER_CORE_THREAD_POOL_H_

@@ -7,8 +7,7 @@
 //   request.options = *TaskOptions::Parse(R"({"healthy_reward": 2})");
 //   MakeMujocoEngine("Ant-v5", std::move(request));
 
-#ifndef TANDEM_ENGINE_ADAPTER_MUJOCO_MUJOCO_TASKS_H_
-#define TANDEM_ENGINE_ADAPTER_MUJOCO_MUJOCO_TASKS_H_
+#pragma once
 
 #include <memory>
 #include <string>
@@ -54,5 +53,3 @@ absl::Status SaveModelScene(const std::string& model_path,
                             const std::string& glb_path);
 
 }  // namespace tandem
-
-#endif  // TANDEM_ENGINE_ADAPTER_MUJOCO_MUJOCO_TASKS_H_

@@ -5,8 +5,7 @@
 //
 //   absl::Status status = simulation->SetPaused(true);
 
-#ifndef TANDEM_ENGINE_ADAPTER_PORTS_SIMULATION_PORT_H_
-#define TANDEM_ENGINE_ADAPTER_PORTS_SIMULATION_PORT_H_
+#pragma once
 
 #include <cstddef>
 #include <cstdint>
@@ -85,5 +84,3 @@ class SimulationPort {
 };
 
 }  // namespace tandem
-
-#endif  // TANDEM_ENGINE_ADAPTER_PORTS_SIMULATION_PORT_H_

@@ -9,8 +9,7 @@
 //                      simulation);
 //   auto response = agent.ResetAgent(request);
 
-#ifndef TANDEM_ENGINE_ADAPTER_SERVICES_AGENT_SERVICE_H_
-#define TANDEM_ENGINE_ADAPTER_SERVICES_AGENT_SERVICE_H_
+#pragma once
 
 #include <cstdint>
 #include <vector>
@@ -58,5 +57,3 @@ class AgentService {
 };
 
 }  // namespace tandem
-
-#endif  // TANDEM_ENGINE_ADAPTER_SERVICES_AGENT_SERVICE_H_

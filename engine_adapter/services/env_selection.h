@@ -5,8 +5,7 @@
 //   absl::StatusOr<std::vector<uint32_t>> envs =
 //       SelectEnvs(request.env_ids, request.agent_name, num_envs);
 
-#ifndef TANDEM_ENGINE_ADAPTER_SERVICES_ENV_SELECTION_H_
-#define TANDEM_ENGINE_ADAPTER_SERVICES_ENV_SELECTION_H_
+#pragma once
 
 #include <cstdint>
 #include <span>
@@ -34,5 +33,3 @@ absl::Status CheckEnv(uint32_t env, uint32_t num_envs);
 std::string AgentName(uint32_t env);
 
 }  // namespace tandem
-
-#endif  // TANDEM_ENGINE_ADAPTER_SERVICES_ENV_SELECTION_H_

@@ -10,8 +10,7 @@
 //   CameraService camera(ports.camera, simulation, queue, schema.num_envs);
 //   camera.GetCameraFrame(request, answer);
 
-#ifndef TANDEM_ENGINE_ADAPTER_SERVICES_IMAGE_SERVICES_H_
-#define TANDEM_ENGINE_ADAPTER_SERVICES_IMAGE_SERVICES_H_
+#pragma once
 
 #include <cstdint>
 #include <functional>
@@ -212,5 +211,3 @@ class DebugService {
 };
 
 }  // namespace tandem
-
-#endif  // TANDEM_ENGINE_ADAPTER_SERVICES_IMAGE_SERVICES_H_

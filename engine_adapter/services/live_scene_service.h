@@ -7,8 +7,7 @@
 //   LiveSceneService service(&live_scene);
 //   absl::StatusOr<RpcStream> stream = service.WatchScene(request);
 
-#ifndef TANDEM_ENGINE_ADAPTER_SERVICES_LIVE_SCENE_SERVICE_H_
-#define TANDEM_ENGINE_ADAPTER_SERVICES_LIVE_SCENE_SERVICE_H_
+#pragma once
 
 #include "absl/status/statusor.h"
 #include "engine_adapter/rpc/rpc_answer.h"
@@ -34,5 +33,3 @@ class LiveSceneService {
 };
 
 }  // namespace tandem
-
-#endif  // TANDEM_ENGINE_ADAPTER_SERVICES_LIVE_SCENE_SERVICE_H_

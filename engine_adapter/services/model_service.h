@@ -8,8 +8,7 @@
 //   absl::StatusOr<rpc::GetFullStateResponseT> state =
 //       service.GetFullState(request);
 
-#ifndef TANDEM_ENGINE_ADAPTER_SERVICES_MODEL_SERVICE_H_
-#define TANDEM_ENGINE_ADAPTER_SERVICES_MODEL_SERVICE_H_
+#pragma once
 
 #include <cstdint>
 
@@ -57,5 +56,3 @@ class ModelService {
 };
 
 }  // namespace tandem
-
-#endif  // TANDEM_ENGINE_ADAPTER_SERVICES_MODEL_SERVICE_H_

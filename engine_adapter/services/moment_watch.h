@@ -6,8 +6,7 @@
 //
 //   if (!watch.IsNew()) return Items();  // nothing new
 
-#ifndef TANDEM_ENGINE_ADAPTER_SERVICES_MOMENT_WATCH_H_
-#define TANDEM_ENGINE_ADAPTER_SERVICES_MOMENT_WATCH_H_
+#pragma once
 
 #include <cstdint>
 #include <optional>
@@ -49,5 +48,3 @@ class MomentWatch {
 };
 
 }  // namespace tandem
-
-#endif  // TANDEM_ENGINE_ADAPTER_SERVICES_MOMENT_WATCH_H_

@@ -10,8 +10,7 @@
 //   // after each exchange or step, before other calls:
 //   service.AnswerWaiting();
 
-#ifndef TANDEM_ENGINE_ADAPTER_SERVICES_MUJOCO_SERVICE_H_
-#define TANDEM_ENGINE_ADAPTER_SERVICES_MUJOCO_SERVICE_H_
+#pragma once
 
 #include <cstdint>
 #include <map>
@@ -105,5 +104,3 @@ class TelemetryService {
 };
 
 }  // namespace tandem
-
-#endif  // TANDEM_ENGINE_ADAPTER_SERVICES_MUJOCO_SERVICE_H_

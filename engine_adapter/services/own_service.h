@@ -7,8 +7,7 @@
 //   OwnService own(engine->ports().own, description.own_methods, simulation);
 //   own.CallOwn(request, answer);
 
-#ifndef TANDEM_ENGINE_ADAPTER_SERVICES_OWN_SERVICE_H_
-#define TANDEM_ENGINE_ADAPTER_SERVICES_OWN_SERVICE_H_
+#pragma once
 
 #include <vector>
 
@@ -39,5 +38,3 @@ class OwnService {
 };
 
 }  // namespace tandem
-
-#endif  // TANDEM_ENGINE_ADAPTER_SERVICES_OWN_SERVICE_H_

@@ -9,8 +9,7 @@
 //   if (rpcs.Poll(MonotonicNanos()).client) side.PollRpcsAgain();
 //   rpcs.Stop(kClientCaller);  // it has left
 
-#ifndef TANDEM_ENGINE_ADAPTER_SERVICES_RPC_HOST_H_
-#define TANDEM_ENGINE_ADAPTER_SERVICES_RPC_HOST_H_
+#pragma once
 
 #include <array>
 #include <cstddef>
@@ -164,5 +163,3 @@ class RpcHost {
 };
 
 }  // namespace tandem
-
-#endif  // TANDEM_ENGINE_ADAPTER_SERVICES_RPC_HOST_H_

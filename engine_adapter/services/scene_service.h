@@ -8,8 +8,7 @@
 //   SceneService service(engine->ports().scene, &simulation, num_envs);
 //   auto response = service.GetSceneInfo(request);
 
-#ifndef TANDEM_ENGINE_ADAPTER_SERVICES_SCENE_SERVICE_H_
-#define TANDEM_ENGINE_ADAPTER_SERVICES_SCENE_SERVICE_H_
+#pragma once
 
 #include <cstdint>
 
@@ -65,5 +64,3 @@ class SceneService {
 };
 
 }  // namespace tandem
-
-#endif  // TANDEM_ENGINE_ADAPTER_SERVICES_SCENE_SERVICE_H_

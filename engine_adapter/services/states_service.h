@@ -6,8 +6,7 @@
 //   StatesService states(engine->schema(), engine->ports().states, simulation);
 //   auto response = states.SaveStates(request);
 
-#ifndef TANDEM_ENGINE_ADAPTER_SERVICES_STATES_SERVICE_H_
-#define TANDEM_ENGINE_ADAPTER_SERVICES_STATES_SERVICE_H_
+#pragma once
 
 #include <string>
 
@@ -54,5 +53,3 @@ class StatesService {
 };
 
 }  // namespace tandem
-
-#endif  // TANDEM_ENGINE_ADAPTER_SERVICES_STATES_SERVICE_H_

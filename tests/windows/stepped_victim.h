@@ -10,8 +10,7 @@
 //   client->Step(actions, 20);
 //   EndStepping();                 // fewer instructions: it lives
 
-#ifndef TANDEM_TESTS_WINDOWS_STEPPED_VICTIM_H_
-#define TANDEM_TESTS_WINDOWS_STEPPED_VICTIM_H_
+#pragma once
 
 #include <string>
 
@@ -36,5 +35,3 @@ class Thaw {
 };
 
 }  // namespace tandem
-
-#endif  // TANDEM_TESTS_WINDOWS_STEPPED_VICTIM_H_

@@ -9,8 +9,7 @@
 //   if (!region->AcquireLock(kClientLockByte)) return AlreadyAttached();
 //   const float* obs = region->mapping()->At<float>(region->plan().obs_offset);
 
-#ifndef TANDEM_TRANSPORT_MEMORY_ATTACHED_REGION_H_
-#define TANDEM_TRANSPORT_MEMORY_ATTACHED_REGION_H_
+#pragma once
 
 #include <memory>
 #include <utility>
@@ -112,5 +111,3 @@ class AttachedRegion {
 };
 
 }  // namespace tandem
-
-#endif  // TANDEM_TRANSPORT_MEMORY_ATTACHED_REGION_H_

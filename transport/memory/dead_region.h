@@ -5,8 +5,7 @@
 //
 //   absl::Status free = RemoveUnlessLocked("mosaic.fastlane.run-7");
 
-#ifndef TANDEM_TRANSPORT_MEMORY_DEAD_REGION_H_
-#define TANDEM_TRANSPORT_MEMORY_DEAD_REGION_H_
+#pragma once
 
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
@@ -18,5 +17,3 @@ namespace tandem {
 absl::Status RemoveUnlessLocked(absl::string_view name);
 
 }  // namespace tandem
-
-#endif  // TANDEM_TRANSPORT_MEMORY_DEAD_REGION_H_

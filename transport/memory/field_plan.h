@@ -8,8 +8,7 @@
 //   ... set each record's offset ...
 //   CheckFieldRecords(header, records, &problems);
 
-#ifndef TANDEM_TRANSPORT_MEMORY_FIELD_PLAN_H_
-#define TANDEM_TRANSPORT_MEMORY_FIELD_PLAN_H_
+#pragma once
 
 #include <cstdint>
 #include <optional>
@@ -61,5 +60,3 @@ void CheckFieldRecords(const LrbcHeader& header,
                        std::vector<std::string>* problems);
 
 }  // namespace tandem
-
-#endif  // TANDEM_TRANSPORT_MEMORY_FIELD_PLAN_H_

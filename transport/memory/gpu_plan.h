@@ -9,8 +9,7 @@
 //   spec.arrays = PlanGpuArrays(region_spec);
 //   ... allocate GpuBytes(spec.arrays, num_envs), fill in the handles ...
 
-#ifndef TANDEM_TRANSPORT_MEMORY_GPU_PLAN_H_
-#define TANDEM_TRANSPORT_MEMORY_GPU_PLAN_H_
+#pragma once
 
 #include <cstdint>
 #include <span>
@@ -62,5 +61,3 @@ void CheckGpuArrays(const LrbcHeader& header,
                     std::vector<std::string>* problems);
 
 }  // namespace tandem
-
-#endif  // TANDEM_TRANSPORT_MEMORY_GPU_PLAN_H_

@@ -4,8 +4,7 @@
 //
 //   GpuUuidText(header.gpu_device_uuid);   // "GPU-41424344-4546-..."
 
-#ifndef TANDEM_TRANSPORT_MEMORY_GPU_TEXT_H_
-#define TANDEM_TRANSPORT_MEMORY_GPU_TEXT_H_
+#pragma once
 
 #include <cstdint>
 #include <span>
@@ -17,5 +16,3 @@ namespace tandem {
 std::string GpuUuidText(std::span<const uint8_t, 16> uuid);
 
 }  // namespace tandem
-
-#endif  // TANDEM_TRANSPORT_MEMORY_GPU_TEXT_H_

@@ -2,8 +2,7 @@
 //
 //   Mismatch("version", "1", "2");  // "expected version 1, found 2"
 
-#ifndef TANDEM_TRANSPORT_MEMORY_MISMATCH_H_
-#define TANDEM_TRANSPORT_MEMORY_MISMATCH_H_
+#pragma once
 
 #include <string>
 
@@ -20,5 +19,3 @@ inline std::string Mismatch(absl::string_view member,
 }
 
 }  // namespace tandem
-
-#endif  // TANDEM_TRANSPORT_MEMORY_MISMATCH_H_

@@ -13,8 +13,7 @@
 //   ... fill file->mapping() ...
 //   absl::StatusOr<bool> linked = file->LinkOver(RemoveDead);
 
-#ifndef TANDEM_TRANSPORT_MEMORY_NAMED_FILE_H_
-#define TANDEM_TRANSPORT_MEMORY_NAMED_FILE_H_
+#pragma once
 
 #include <cstdint>
 #include <functional>
@@ -90,5 +89,3 @@ class NamedFile {
 };
 
 }  // namespace tandem
-
-#endif  // TANDEM_TRANSPORT_MEMORY_NAMED_FILE_H_

@@ -11,8 +11,7 @@
 //   if (!file->Read(0, &header, sizeof(header))) return TooShort();
 //   file->IsLocked(kEngineLockByte);  // the engine lives
 
-#ifndef TANDEM_TRANSPORT_MEMORY_OBSERVED_FILE_H_
-#define TANDEM_TRANSPORT_MEMORY_OBSERVED_FILE_H_
+#pragma once
 
 #include <cstddef>
 #include <cstdint>
@@ -66,5 +65,3 @@ class ObservedFile {
 };
 
 }  // namespace tandem
-
-#endif  // TANDEM_TRANSPORT_MEMORY_OBSERVED_FILE_H_

@@ -8,8 +8,7 @@
 //   ... fill region->mapping() ...
 //   absl::Status linked = region->Link();
 
-#ifndef TANDEM_TRANSPORT_MEMORY_OWNED_REGION_H_
-#define TANDEM_TRANSPORT_MEMORY_OWNED_REGION_H_
+#pragma once
 
 #include <cstddef>
 #include <cstdint>
@@ -119,5 +118,3 @@ class OwnedRegion {
 };
 
 }  // namespace tandem
-
-#endif  // TANDEM_TRANSPORT_MEMORY_OWNED_REGION_H_

@@ -10,8 +10,7 @@
 //   header->region_size;  // bytes to reserve
 //   absl::Status ok = CheckHeader(*header, header->region_size);
 
-#ifndef TANDEM_TRANSPORT_MEMORY_REGION_PLAN_H_
-#define TANDEM_TRANSPORT_MEMORY_REGION_PLAN_H_
+#pragma once
 
 #include <cstdint>
 #include <span>
@@ -89,5 +88,3 @@ HeaderFindings ExamineHeader(const LrbcHeader& header, uint64_t file_bytes,
 absl::Status CheckSameSchema(const LrbcHeader& before, const LrbcHeader& after);
 
 }  // namespace tandem
-
-#endif  // TANDEM_TRANSPORT_MEMORY_REGION_PLAN_H_

@@ -1,7 +1,6 @@
 // CgroupCores: the processor time that control groups allow.
 
-#ifndef TANDEM_BASE_OS_LINUX_CGROUP_CORES_H_
-#define TANDEM_BASE_OS_LINUX_CGROUP_CORES_H_
+#pragma once
 
 #include <string>
 
@@ -12,5 +11,3 @@ namespace tandem {
 int CgroupCores(const std::string& mount, const std::string& group);
 
 }  // namespace tandem
-
-#endif  // TANDEM_BASE_OS_LINUX_CGROUP_CORES_H_

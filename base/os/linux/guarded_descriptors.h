@@ -7,8 +7,7 @@
 //
 //   int fd = OpenGuarded(path);
 
-#ifndef TANDEM_BASE_OS_LINUX_GUARDED_DESCRIPTORS_H_
-#define TANDEM_BASE_OS_LINUX_GUARDED_DESCRIPTORS_H_
+#pragma once
 
 namespace tandem {
 
@@ -21,5 +20,3 @@ int OpenGuarded(const char* path);
 void CloseGuarded(int fd);
 
 }  // namespace tandem
-
-#endif  // TANDEM_BASE_OS_LINUX_GUARDED_DESCRIPTORS_H_

@@ -6,8 +6,7 @@
 //   UniqueFd fd(OpenAboveStandardStreams(path, O_RDWR));
 //   if (!fd.valid()) return MakeSystemError("open", path, errno);
 
-#ifndef TANDEM_BASE_OS_LINUX_OPEN_ABOVE_STANDARD_STREAMS_H_
-#define TANDEM_BASE_OS_LINUX_OPEN_ABOVE_STANDARD_STREAMS_H_
+#pragma once
 
 #include <fcntl.h>
 #include <sys/types.h>
@@ -31,5 +30,3 @@ inline int OpenAboveStandardStreams(const char* path, int flags,
 }
 
 }  // namespace tandem
-
-#endif  // TANDEM_BASE_OS_LINUX_OPEN_ABOVE_STANDARD_STREAMS_H_

@@ -2,8 +2,7 @@
 //
 // Data flow: a file's name -> the region's name. RegionPath has the paths.
 
-#ifndef TANDEM_BASE_OS_LINUX_REGION_PATHS_H_
-#define TANDEM_BASE_OS_LINUX_REGION_PATHS_H_
+#pragma once
 
 #include <string>
 
@@ -18,5 +17,3 @@ inline constexpr char kSharedMemoryDir[] = "/dev/shm";
 std::string NameOfSpareLink(absl::string_view file_name);
 
 }  // namespace tandem
-
-#endif  // TANDEM_BASE_OS_LINUX_REGION_PATHS_H_

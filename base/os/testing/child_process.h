@@ -9,8 +9,7 @@
 //   engine.Signal(SIGTERM);
 //   EXPECT_EQ(engine.ExitCode(), 0);
 
-#ifndef TANDEM_BASE_OS_TESTING_CHILD_PROCESS_H_
-#define TANDEM_BASE_OS_TESTING_CHILD_PROCESS_H_
+#pragma once
 
 #include <signal.h>
 #include <sys/types.h>
@@ -96,5 +95,3 @@ class ChildProcess {
 };
 
 }  // namespace tandem
-
-#endif  // TANDEM_BASE_OS_TESTING_CHILD_PROCESS_H_

@@ -3,8 +3,7 @@
 //
 // Data flow: SharedRegion::Map and Unmap -> the list -> SleepOnWord.
 
-#ifndef TANDEM_BASE_OS_WINDOWS_MAPPED_WORDS_H_
-#define TANDEM_BASE_OS_WINDOWS_MAPPED_WORDS_H_
+#pragma once
 
 #include <cstddef>
 #include <cstdint>
@@ -20,5 +19,3 @@ void AddMapping(const std::byte* base, uint64_t bytes, std::string name,
 void RemoveMapping(const std::byte* base);
 
 }  // namespace tandem
-
-#endif  // TANDEM_BASE_OS_WINDOWS_MAPPED_WORDS_H_

@@ -7,8 +7,7 @@
 //                                       Wide(name).c_str()));
 //   if (!event.valid()) return MakeWindowsError("CreateEvent", name);
 
-#ifndef TANDEM_BASE_OS_WINDOWS_NATIVE_H_
-#define TANDEM_BASE_OS_WINDOWS_NATIVE_H_
+#pragma once
 
 // The others need the types of the first.
 // clang-format off
@@ -69,5 +68,3 @@ class ObjectAccess {
 };
 
 }  // namespace tandem
-
-#endif  // TANDEM_BASE_OS_WINDOWS_NATIVE_H_

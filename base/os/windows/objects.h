@@ -8,8 +8,7 @@
 //   MakeLink("demo", section.get(), false, &link);
 //   // now OpenFileMapping finds "demo"
 
-#ifndef TANDEM_BASE_OS_WINDOWS_OBJECTS_H_
-#define TANDEM_BASE_OS_WINDOWS_OBJECTS_H_
+#pragma once
 
 #include <cstdint>
 #include <string>
@@ -42,5 +41,3 @@ uint32_t MakeLink(absl::string_view name, int target, bool group_access,
                   UniqueFd* link);
 
 }  // namespace tandem
-
-#endif  // TANDEM_BASE_OS_WINDOWS_OBJECTS_H_

@@ -5,8 +5,7 @@
 //
 //   info.id = EntityId(model, EntityKind::kCamera, camera);
 
-#ifndef TANDEM_ENGINE_ADAPTER_MUJOCO_ENVIRONMENT_ENTITY_IDS_H_
-#define TANDEM_ENGINE_ADAPTER_MUJOCO_ENVIRONMENT_ENTITY_IDS_H_
+#pragma once
 
 #include <mujoco/mujoco.h>
 
@@ -44,5 +43,3 @@ inline uint64_t EntityId(const mjModel& model, EntityKind kind, int index) {
 }
 
 }  // namespace tandem
-
-#endif  // TANDEM_ENGINE_ADAPTER_MUJOCO_ENVIRONMENT_ENTITY_IDS_H_

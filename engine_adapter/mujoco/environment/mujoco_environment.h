@@ -10,8 +10,7 @@
 //   environments.push_back(std::make_unique<MujocoEnvironment>(
 //       task, make_task, MakeData(task->model()).value(), reset_infos));
 
-#ifndef TANDEM_ENGINE_ADAPTER_MUJOCO_ENVIRONMENT_MUJOCO_ENVIRONMENT_H_
-#define TANDEM_ENGINE_ADAPTER_MUJOCO_ENVIRONMENT_MUJOCO_ENVIRONMENT_H_
+#pragma once
 
 #include <cstddef>
 #include <functional>
@@ -130,5 +129,3 @@ class MujocoEnvironment final : public Environment {
 };
 
 }  // namespace tandem
-
-#endif  // TANDEM_ENGINE_ADAPTER_MUJOCO_ENVIRONMENT_MUJOCO_ENVIRONMENT_H_

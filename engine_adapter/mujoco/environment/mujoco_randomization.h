@@ -6,8 +6,7 @@
 //   EnvironmentFittings{.randomization = std::make_unique<MujocoRandomization>(
 //       task, environments)};
 
-#ifndef TANDEM_ENGINE_ADAPTER_MUJOCO_ENVIRONMENT_MUJOCO_RANDOMIZATION_H_
-#define TANDEM_ENGINE_ADAPTER_MUJOCO_ENVIRONMENT_MUJOCO_RANDOMIZATION_H_
+#pragma once
 
 #include <cstdint>
 #include <memory>
@@ -53,5 +52,3 @@ class MujocoRandomization final : public RandomizationPort {
 };
 
 }  // namespace tandem
-
-#endif  // TANDEM_ENGINE_ADAPTER_MUJOCO_ENVIRONMENT_MUJOCO_RANDOMIZATION_H_

@@ -6,8 +6,7 @@
 //   MujocoScene scene(environments, "assets/ant.xml");
 //   std::optional<uint64_t> torso = scene.IdOf("torso");
 
-#ifndef TANDEM_ENGINE_ADAPTER_MUJOCO_ENVIRONMENT_MUJOCO_SCENE_H_
-#define TANDEM_ENGINE_ADAPTER_MUJOCO_ENVIRONMENT_MUJOCO_SCENE_H_
+#pragma once
 
 #include <cstdint>
 #include <optional>
@@ -75,5 +74,3 @@ class MujocoScene final : public ScenePort {
 };
 
 }  // namespace tandem
-
-#endif  // TANDEM_ENGINE_ADAPTER_MUJOCO_ENVIRONMENT_MUJOCO_SCENE_H_

@@ -8,8 +8,7 @@
 //   MujocoStatePort port(environments);
 //   std::vector<float> positions = port.Joints(/*env=*/3).positions;
 
-#ifndef TANDEM_ENGINE_ADAPTER_MUJOCO_ENVIRONMENT_MUJOCO_STATE_PORT_H_
-#define TANDEM_ENGINE_ADAPTER_MUJOCO_ENVIRONMENT_MUJOCO_STATE_PORT_H_
+#pragma once
 
 #include <cstdint>
 #include <map>
@@ -52,5 +51,3 @@ class MujocoStatePort final : public MujocoPort, public MujocoModelPort {
 };
 
 }  // namespace tandem
-
-#endif  // TANDEM_ENGINE_ADAPTER_MUJOCO_ENVIRONMENT_MUJOCO_STATE_PORT_H_

@@ -8,8 +8,7 @@
 //   const ModelChanges changes = ReadModelChanges(original, &from);
 //   ApplyModelChanges(changes, original, own);
 
-#ifndef TANDEM_ENGINE_ADAPTER_MUJOCO_MODEL_MODEL_CHANGES_H_
-#define TANDEM_ENGINE_ADAPTER_MUJOCO_MODEL_MODEL_CHANGES_H_
+#pragma once
 
 #include <mujoco/mujoco.h>
 
@@ -45,5 +44,3 @@ void ApplyModelChanges(const ModelChanges& changes, const mjModel& original,
 uint64_t ModelHash(const mjModel& model);
 
 }  // namespace tandem
-
-#endif  // TANDEM_ENGINE_ADAPTER_MUJOCO_MODEL_MODEL_CHANGES_H_

@@ -5,8 +5,7 @@
 //   absl::StatusOr<ModelFile> file = FindModelFile("half_cheetah.xml", "");
 //   absl::StatusOr<ModelPtr> model = LoadModel(*file);
 
-#ifndef TANDEM_ENGINE_ADAPTER_MUJOCO_MODEL_MODEL_FILE_H_
-#define TANDEM_ENGINE_ADAPTER_MUJOCO_MODEL_MODEL_FILE_H_
+#pragma once
 
 #include <mujoco/mujoco.h>
 
@@ -56,5 +55,3 @@ absl::StatusOr<ModelPtr> CopyModel(const mjModel& model);
 absl::StatusOr<DataPtr> MakeData(const mjModel& model);
 
 }  // namespace tandem
-
-#endif  // TANDEM_ENGINE_ADAPTER_MUJOCO_MODEL_MODEL_FILE_H_

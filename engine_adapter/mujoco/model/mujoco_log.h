@@ -7,8 +7,7 @@
 //   InstallMujocoLog(LogLine);
 //   try { mj_step(model, data); } catch (const MujocoError& error) { ... }
 
-#ifndef TANDEM_ENGINE_ADAPTER_MUJOCO_MODEL_MUJOCO_LOG_H_
-#define TANDEM_ENGINE_ADAPTER_MUJOCO_MODEL_MUJOCO_LOG_H_
+#pragma once
 
 #include <functional>
 #include <stdexcept>
@@ -44,5 +43,3 @@ class MutedMujocoWarnings {
 };
 
 }  // namespace tandem
-
-#endif  // TANDEM_ENGINE_ADAPTER_MUJOCO_MODEL_MUJOCO_LOG_H_

@@ -3,8 +3,7 @@
 //   float cost = weight * SumOfSquares<float>(action);
 //   double mass = NumpySum<double>(0, nbody, [&](size_t i) { return m[i]; });
 
-#ifndef TANDEM_ENGINE_ADAPTER_MUJOCO_MODEL_NUMPY_SUM_H_
-#define TANDEM_ENGINE_ADAPTER_MUJOCO_MODEL_NUMPY_SUM_H_
+#pragma once
 
 #include <array>
 #include <cstddef>
@@ -48,5 +47,3 @@ T SumOfSquares(std::span<const T> values) {
 }
 
 }  // namespace tandem
-
-#endif  // TANDEM_ENGINE_ADAPTER_MUJOCO_MODEL_NUMPY_SUM_H_

@@ -5,8 +5,7 @@
 //
 // A part without a name gets its kind and number as name: "joint 3".
 
-#ifndef TANDEM_ENGINE_ADAPTER_MUJOCO_MODEL_PART_NAMES_H_
-#define TANDEM_ENGINE_ADAPTER_MUJOCO_MODEL_PART_NAMES_H_
+#pragma once
 
 #include <mujoco/mujoco.h>
 
@@ -43,5 +42,3 @@ std::string BodyAxisName(const mjModel& model, int index);
 std::vector<std::string> ActuatorNames(const mjModel& model);
 
 }  // namespace tandem
-
-#endif  // TANDEM_ENGINE_ADAPTER_MUJOCO_MODEL_PART_NAMES_H_

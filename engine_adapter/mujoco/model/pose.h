@@ -3,8 +3,7 @@
 //
 //   Pose in_parent = Inverse(parent) * wanted;
 
-#ifndef TANDEM_ENGINE_ADAPTER_MUJOCO_MODEL_POSE_H_
-#define TANDEM_ENGINE_ADAPTER_MUJOCO_MODEL_POSE_H_
+#pragma once
 
 #include <mujoco/mujoco.h>
 
@@ -46,5 +45,3 @@ inline Pose Inverse(const Pose& pose) {
 void FollowGeom(mjModel* model, int geom);
 
 }  // namespace tandem
-
-#endif  // TANDEM_ENGINE_ADAPTER_MUJOCO_MODEL_POSE_H_

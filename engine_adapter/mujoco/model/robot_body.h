@@ -3,8 +3,7 @@
 //   ComputeTransmission(model, data);
 //   mju_copy3(at, data->xpos + 3 * RobotOf(model, *data));
 
-#ifndef TANDEM_ENGINE_ADAPTER_MUJOCO_MODEL_ROBOT_BODY_H_
-#define TANDEM_ENGINE_ADAPTER_MUJOCO_MODEL_ROBOT_BODY_H_
+#pragma once
 
 #include <mujoco/mujoco.h>
 
@@ -19,5 +18,3 @@ void ComputeTransmission(const mjModel& model, mjData* data);
 int RobotOf(const mjModel& model, const mjData& data);
 
 }  // namespace tandem
-
-#endif  // TANDEM_ENGINE_ADAPTER_MUJOCO_MODEL_ROBOT_BODY_H_

@@ -7,8 +7,7 @@
 //   obs.Put({"qvel", VelocityName}, {data.qvel, size_t(model.nv)});
 //   infos.Put("reward_ctrl", -cost);
 
-#ifndef TANDEM_ENGINE_ADAPTER_MUJOCO_MODEL_ROW_WRITER_H_
-#define TANDEM_ENGINE_ADAPTER_MUJOCO_MODEL_ROW_WRITER_H_
+#pragma once
 
 #include <mujoco/mujoco.h>
 
@@ -116,5 +115,3 @@ class InfoWriter {
 };
 
 }  // namespace tandem
-
-#endif  // TANDEM_ENGINE_ADAPTER_MUJOCO_MODEL_ROW_WRITER_H_

@@ -9,8 +9,7 @@
 //   StateArrays state(setup);  // of {"state": ["qpos", "xpos"]}
 //   state.Put(data, infos);    // "qpos" of nq values, "xpos" of 3 * nbody
 
-#ifndef TANDEM_ENGINE_ADAPTER_MUJOCO_MODEL_STATE_ARRAYS_H_
-#define TANDEM_ENGINE_ADAPTER_MUJOCO_MODEL_STATE_ARRAYS_H_
+#pragma once
 
 #include <mujoco/mujoco.h>
 
@@ -42,5 +41,3 @@ class StateArrays {
 };
 
 }  // namespace tandem
-
-#endif  // TANDEM_ENGINE_ADAPTER_MUJOCO_MODEL_STATE_ARRAYS_H_

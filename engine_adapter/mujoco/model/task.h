@@ -13,8 +13,7 @@
 //                              .max_episode_steps = 50,
 //                              .make = MakeTask<Reacher>};
 
-#ifndef TANDEM_ENGINE_ADAPTER_MUJOCO_MODEL_TASK_H_
-#define TANDEM_ENGINE_ADAPTER_MUJOCO_MODEL_TASK_H_
+#pragma once
 
 #include <mujoco/mujoco.h>
 
@@ -212,5 +211,3 @@ std::unique_ptr<Task> MakeTask(TaskSetup& setup) {
 }
 
 }  // namespace tandem
-
-#endif  // TANDEM_ENGINE_ADAPTER_MUJOCO_MODEL_TASK_H_

@@ -9,8 +9,7 @@
 //     setup.NeedPositions(3);
 //   }
 
-#ifndef TANDEM_ENGINE_ADAPTER_MUJOCO_MODEL_TASK_SETUP_H_
-#define TANDEM_ENGINE_ADAPTER_MUJOCO_MODEL_TASK_SETUP_H_
+#pragma once
 
 #include <mujoco/mujoco.h>
 
@@ -71,5 +70,3 @@ class TaskSetup {
 };
 
 }  // namespace tandem
-
-#endif  // TANDEM_ENGINE_ADAPTER_MUJOCO_MODEL_TASK_SETUP_H_

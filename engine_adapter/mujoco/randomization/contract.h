@@ -6,8 +6,7 @@
 //   absl::StatusOr<Contract> contract = ReadContract(message);
 //   if (contract->friction) friction = contract->friction->Draw(random);
 
-#ifndef TANDEM_ENGINE_ADAPTER_MUJOCO_RANDOMIZATION_CONTRACT_H_
-#define TANDEM_ENGINE_ADAPTER_MUJOCO_RANDOMIZATION_CONTRACT_H_
+#pragma once
 
 #include <array>
 #include <optional>
@@ -71,5 +70,3 @@ struct Contract {
 absl::StatusOr<Contract> ReadContract(const rpc::SimulationContractT& message);
 
 }  // namespace tandem
-
-#endif  // TANDEM_ENGINE_ADAPTER_MUJOCO_RANDOMIZATION_CONTRACT_H_

@@ -5,8 +5,7 @@
 //   const FloatingBase base = FindFloatingBase(model);
 //   if (base.free_joint >= 0) ...
 
-#ifndef TANDEM_ENGINE_ADAPTER_MUJOCO_RANDOMIZATION_FLOATING_BASE_H_
-#define TANDEM_ENGINE_ADAPTER_MUJOCO_RANDOMIZATION_FLOATING_BASE_H_
+#pragma once
 
 #include <mujoco/mujoco.h>
 
@@ -42,5 +41,3 @@ struct FloatingBase {
 FloatingBase FindFloatingBase(const mjModel& model);
 
 }  // namespace tandem
-
-#endif  // TANDEM_ENGINE_ADAPTER_MUJOCO_RANDOMIZATION_FLOATING_BASE_H_

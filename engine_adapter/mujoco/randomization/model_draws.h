@@ -6,8 +6,7 @@
 //   RestoreModel(original, model);
 //   DrawModel(contract, parts, random, model, data);
 
-#ifndef TANDEM_ENGINE_ADAPTER_MUJOCO_RANDOMIZATION_MODEL_DRAWS_H_
-#define TANDEM_ENGINE_ADAPTER_MUJOCO_RANDOMIZATION_MODEL_DRAWS_H_
+#pragma once
 
 #include <mujoco/mujoco.h>
 
@@ -48,5 +47,3 @@ void DrawModel(const Contract& contract, const ModelParts& parts,
                EnvRandom& random, mjModel* model, mjData* data);
 
 }  // namespace tandem
-
-#endif  // TANDEM_ENGINE_ADAPTER_MUJOCO_RANDOMIZATION_MODEL_DRAWS_H_

@@ -7,8 +7,7 @@
 //   const ModelParts parts = FindModelParts(model);
 //   UnusedFields(contract, parts, /*follows_commands=*/false);
 
-#ifndef TANDEM_ENGINE_ADAPTER_MUJOCO_RANDOMIZATION_MODEL_PARTS_H_
-#define TANDEM_ENGINE_ADAPTER_MUJOCO_RANDOMIZATION_MODEL_PARTS_H_
+#pragma once
 
 #include <mujoco/mujoco.h>
 
@@ -47,5 +46,3 @@ std::vector<std::string> UnusedFields(const Contract& contract,
                                       bool follows_commands);
 
 }  // namespace tandem
-
-#endif  // TANDEM_ENGINE_ADAPTER_MUJOCO_RANDOMIZATION_MODEL_PARTS_H_

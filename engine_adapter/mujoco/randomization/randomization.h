@@ -9,8 +9,7 @@
 //   environment.SetRandomization(std::make_unique<Randomization>(
 //       original, parts, contract, EnvRandom(seed)));
 
-#ifndef TANDEM_ENGINE_ADAPTER_MUJOCO_RANDOMIZATION_RANDOMIZATION_H_
-#define TANDEM_ENGINE_ADAPTER_MUJOCO_RANDOMIZATION_RANDOMIZATION_H_
+#pragma once
 
 #include <mujoco/mujoco.h>
 
@@ -92,5 +91,3 @@ class Randomization {
 };
 
 }  // namespace tandem
-
-#endif  // TANDEM_ENGINE_ADAPTER_MUJOCO_RANDOMIZATION_RANDOMIZATION_H_

@@ -5,8 +5,7 @@
 //   std::optional<Terrain> terrain = TerrainNamed("stairs");
 //   SetTerrain(*terrain, /*difficulty=*/0.5, random, model);
 
-#ifndef TANDEM_ENGINE_ADAPTER_MUJOCO_RANDOMIZATION_TERRAIN_H_
-#define TANDEM_ENGINE_ADAPTER_MUJOCO_RANDOMIZATION_TERRAIN_H_
+#pragma once
 
 #include <mujoco/mujoco.h>
 
@@ -37,5 +36,3 @@ void SetTerrain(Terrain terrain, double difficulty, EnvRandom& random,
                 mjModel* model);
 
 }  // namespace tandem
-
-#endif  // TANDEM_ENGINE_ADAPTER_MUJOCO_RANDOMIZATION_TERRAIN_H_

@@ -9,8 +9,7 @@
 //   if (!gl.ok()) return gl.status();
 //   mjr_makeContext(model, &context, mjFONTSCALE_150);
 
-#ifndef TANDEM_ENGINE_ADAPTER_MUJOCO_RENDER_EGL_CONTEXT_H_
-#define TANDEM_ENGINE_ADAPTER_MUJOCO_RENDER_EGL_CONTEXT_H_
+#pragma once
 
 #include <memory>
 
@@ -45,5 +44,3 @@ class EglContext {
 };
 
 }  // namespace tandem
-
-#endif  // TANDEM_ENGINE_ADAPTER_MUJOCO_RENDER_EGL_CONTEXT_H_

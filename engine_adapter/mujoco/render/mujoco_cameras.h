@@ -10,8 +10,7 @@
 //   absl::Status status =
 //       (*cameras)->Draw({.env = 3, .index = 0}, wanted, done);
 
-#ifndef TANDEM_ENGINE_ADAPTER_MUJOCO_RENDER_MUJOCO_CAMERAS_H_
-#define TANDEM_ENGINE_ADAPTER_MUJOCO_RENDER_MUJOCO_CAMERAS_H_
+#pragma once
 
 #include <mujoco/mujoco.h>
 
@@ -94,5 +93,3 @@ class MujocoCameras final : public CameraPort {
 };
 
 }  // namespace tandem
-
-#endif  // TANDEM_ENGINE_ADAPTER_MUJOCO_RENDER_MUJOCO_CAMERAS_H_

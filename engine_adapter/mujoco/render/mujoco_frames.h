@@ -6,8 +6,7 @@
 //   MujocoFrames frames(model, environments, camera, &canvas);
 //   frames.Prepare(options);  // then see FrameSource
 
-#ifndef TANDEM_ENGINE_ADAPTER_MUJOCO_RENDER_MUJOCO_FRAMES_H_
-#define TANDEM_ENGINE_ADAPTER_MUJOCO_RENDER_MUJOCO_FRAMES_H_
+#pragma once
 
 #include <mujoco/mujoco.h>
 
@@ -72,5 +71,3 @@ class MujocoFrames final : public FrameSource {
 };
 
 }  // namespace tandem
-
-#endif  // TANDEM_ENGINE_ADAPTER_MUJOCO_RENDER_MUJOCO_FRAMES_H_

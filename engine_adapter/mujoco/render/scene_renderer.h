@@ -9,8 +9,7 @@
 //       SceneRenderer::Create(model, {.width = 320, .height = 240});
 //   absl::Status status = (*renderer)->Draw({.data = data}, camera, tile);
 
-#ifndef TANDEM_ENGINE_ADAPTER_MUJOCO_RENDER_SCENE_RENDERER_H_
-#define TANDEM_ENGINE_ADAPTER_MUJOCO_RENDER_SCENE_RENDERER_H_
+#pragma once
 
 #include <mujoco/mujoco.h>
 
@@ -135,5 +134,3 @@ class SceneSnapshot {
 };
 
 }  // namespace tandem
-
-#endif  // TANDEM_ENGINE_ADAPTER_MUJOCO_RENDER_SCENE_RENDERER_H_

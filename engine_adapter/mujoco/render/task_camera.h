@@ -6,8 +6,7 @@
 //   absl::StatusOr<TaskCamera> camera = TaskCamera::Create(model, view);
 //   renderer->Draw({.data = data}, camera->Follow(*data), tile);
 
-#ifndef TANDEM_ENGINE_ADAPTER_MUJOCO_RENDER_TASK_CAMERA_H_
-#define TANDEM_ENGINE_ADAPTER_MUJOCO_RENDER_TASK_CAMERA_H_
+#pragma once
 
 #include <mujoco/mujoco.h>
 
@@ -65,5 +64,3 @@ class TaskCamera {
 };
 
 }  // namespace tandem
-
-#endif  // TANDEM_ENGINE_ADAPTER_MUJOCO_RENDER_TASK_CAMERA_H_

@@ -7,8 +7,7 @@
 //   TANDEM_ASSIGN_OR_RETURN(SceneModel scene, MujocoGlb(model));
 //   MujocoPoses(model, data, snapshot.poses(0));
 
-#ifndef TANDEM_ENGINE_ADAPTER_MUJOCO_SCENE_MUJOCO_GLB_H_
-#define TANDEM_ENGINE_ADAPTER_MUJOCO_SCENE_MUJOCO_GLB_H_
+#pragma once
 
 #include <mujoco/mujoco.h>
 
@@ -33,5 +32,3 @@ void MujocoPoses(const mjModel& model, const mjData& data,
 uint64_t DrawnVersion(const mjModel& model);
 
 }  // namespace tandem
-
-#endif  // TANDEM_ENGINE_ADAPTER_MUJOCO_SCENE_MUJOCO_GLB_H_

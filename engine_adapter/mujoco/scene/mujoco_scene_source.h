@@ -6,8 +6,7 @@
 //   MujocoSceneSource source(model, environments);
 //   source.Capture({{0, 1}}, &snapshot);
 
-#ifndef TANDEM_ENGINE_ADAPTER_MUJOCO_SCENE_MUJOCO_SCENE_SOURCE_H_
-#define TANDEM_ENGINE_ADAPTER_MUJOCO_SCENE_MUJOCO_SCENE_SOURCE_H_
+#pragma once
 
 #include <mujoco/mujoco.h>
 
@@ -48,5 +47,3 @@ class MujocoSceneSource final : public SceneSource {
 };
 
 }  // namespace tandem
-
-#endif  // TANDEM_ENGINE_ADAPTER_MUJOCO_SCENE_MUJOCO_SCENE_SOURCE_H_

@@ -3,8 +3,7 @@
 //
 //   for (const TaskType* type : kAllTasks) std::puts(type->name);
 
-#ifndef TANDEM_ENGINE_ADAPTER_MUJOCO_TASKS_ALL_TASKS_H_
-#define TANDEM_ENGINE_ADAPTER_MUJOCO_TASKS_ALL_TASKS_H_
+#pragma once
 
 #include "engine_adapter/mujoco/model/task.h"
 
@@ -41,5 +40,3 @@ inline constexpr const TaskType* kAllTasks[] = {
 extern const TaskType kMjcfModel;
 
 }  // namespace tandem
-
-#endif  // TANDEM_ENGINE_ADAPTER_MUJOCO_TASKS_ALL_TASKS_H_

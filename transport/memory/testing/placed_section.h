@@ -1,8 +1,7 @@
 // PlacedFile on Windows: shared memory of any name and content.
 // placed_file.h describes it.
 
-#ifndef TANDEM_TRANSPORT_MEMORY_TESTING_PLACED_SECTION_H_
-#define TANDEM_TRANSPORT_MEMORY_TESTING_PLACED_SECTION_H_
+#pragma once
 
 #include <algorithm>
 #include <cstdlib>
@@ -100,5 +99,3 @@ class PlacedFile {
 };
 
 }  // namespace tandem
-
-#endif  // TANDEM_TRANSPORT_MEMORY_TESTING_PLACED_SECTION_H_

@@ -5,8 +5,7 @@
 //
 //   const std::string name = UniqueRegionName("lock-step");
 
-#ifndef TANDEM_TRANSPORT_MEMORY_TESTING_UNIQUE_REGION_NAME_H_
-#define TANDEM_TRANSPORT_MEMORY_TESTING_UNIQUE_REGION_NAME_H_
+#pragma once
 
 #include <random>
 #include <string>
@@ -23,5 +22,3 @@ inline std::string UniqueRegionName(absl::string_view prefix) {
 }
 
 }  // namespace tandem
-
-#endif  // TANDEM_TRANSPORT_MEMORY_TESTING_UNIQUE_REGION_NAME_H_

@@ -13,8 +13,7 @@
 //   EXPECT_EQ(engine.ReadLine(), "ready");
 //   engine.Kill();
 
-#ifndef TANDEM_BASE_OS_WINDOWS_TESTING_CHILD_PROGRAM_H_
-#define TANDEM_BASE_OS_WINDOWS_TESTING_CHILD_PROGRAM_H_
+#pragma once
 
 #include <functional>
 #include <string>
@@ -70,5 +69,3 @@ class ChildProgram {
 };
 
 }  // namespace tandem
-
-#endif  // TANDEM_BASE_OS_WINDOWS_TESTING_CHILD_PROGRAM_H_

@@ -8,8 +8,7 @@
 //   ASSERT_TRUE(rig.Take(&contract, /*seed=*/1).ok());
 //   rig.Reset(/*first_seed=*/0);
 
-#ifndef TANDEM_ENGINE_ADAPTER_MUJOCO_ENVIRONMENT_TESTING_RANDOMIZATION_RIG_H_
-#define TANDEM_ENGINE_ADAPTER_MUJOCO_ENVIRONMENT_TESTING_RANDOMIZATION_RIG_H_
+#pragma once
 
 #include <cstddef>
 #include <cstdint>
@@ -78,5 +77,3 @@ class RandomizationRig {
 };
 
 }  // namespace tandem
-
-#endif  // TANDEM_ENGINE_ADAPTER_MUJOCO_ENVIRONMENT_TESTING_RANDOMIZATION_RIG_H_

@@ -4,8 +4,7 @@
 // Data flow: a test's call -> Win32's. What Windows lacks ends the program:
 // such tests are left out by name (tools/build/windows_tests.txt).
 
-#ifndef TANDEM_BASE_OS_WINDOWS_TESTING_POSIX_POSIX_H_
-#define TANDEM_BASE_OS_WINDOWS_TESTING_POSIX_POSIX_H_
+#pragma once
 
 #include <errno.h>
 #include <fcntl.h>
@@ -92,5 +91,3 @@ struct mallinfo2 {
 };
 inline struct mallinfo2 mallinfo2() { NotOnWindows("mallinfo2"); }
 inline int pipe(int*) { NotOnWindows("pipe"); }
-
-#endif  // TANDEM_BASE_OS_WINDOWS_TESTING_POSIX_POSIX_H_
