@@ -7,6 +7,7 @@
 
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>
@@ -39,6 +40,8 @@ class EngineControl {
 
   // Whether the engine's process lives; false: attach again.
   bool EngineAlive() const { return side_->EngineAlive(); }
+
+  uint32_t num_envs() const { return side_->plan().num_envs; }
 
   // For streams of its attendant.
   RpcClient& calls() { return *calls_; }

@@ -16,6 +16,7 @@ class EngineSceneStream final : public SceneStream {
       : control_(std::move(control)) {}
 
   bool EngineAlive() const override { return control_.EngineAlive(); }
+  uint32_t NumEnvs() const override { return control_.num_envs(); }
 
   absl::Status Want(const std::vector<uint32_t>& envs) override {
     rpc::WatchSceneRequestT request;

@@ -40,7 +40,10 @@ class SceneStream {
   virtual ~SceneStream() = default;
 
   virtual bool EngineAlive() const = 0;
-  // Asks for these environments from now on; {}: the first ones. Does not wait.
+  // The engine's environments.
+  virtual uint32_t NumEnvs() const = 0;
+  // Asks for these environments, each below NumEnvs, from now on; {}: the first
+  // ones. Does not wait.
   // Errors: RpcClient::Open's.
   virtual absl::Status Want(const std::vector<uint32_t>& envs) = 0;
   // Returns what the engine publishes, once after each change; nullopt: no

@@ -13,6 +13,8 @@ namespace tandem {
 namespace {
 
 constexpr int64_t kRetryNs = 250'000'000;
+// An engine that refuses does so at once again: a try takes one of its slots.
+constexpr int64_t kRetryRefusedNs = 4'000'000'000;
 constexpr uint64_t kRatePeriodNs = 1'000'000'000;
 
 // Returns a number that no other model of this machine has had, also if two
@@ -151,6 +153,8 @@ bool SceneWatch::AskEngine() {
     if (envs != nullptr) wanted.insert(envs->begin(), envs->end());
     return envs == nullptr;
   });
+  // Those of an engine before, which had more.
+  wanted.erase(wanted.lower_bound(stream_->NumEnvs()), wanted.end());
   const std::vector<uint32_t> envs(wanted.begin(), wanted.end());
   if (asked_ != envs) {
     // A full ring: the next poll asks again.
@@ -212,8 +216,12 @@ void SceneWatch::LoseStream(const absl::Status& why) {
   asked_.reset();
   published_ = false;
   LoseScene(why.message());
-  if (CodeOf(why) == ErrorCode::kUnsupported) {
+  const ErrorCode code = CodeOf(why);
+  if (code == ErrorCode::kUnsupported) {
     SetState(State::kNone, why.message());
+  } else if (code != ErrorCode::kPeerGone && code != ErrorCode::kNotReady) {
+    SetState(State::kFailed, why.message());
+    next_try_ns_ = polled_ns_ + kRetryRefusedNs;
   }
 }
 

@@ -18,7 +18,8 @@
 //   kLost      it was live: the engine is gone, or  yes
 //              makes another model
 //   kNone      the engine has no scene              no
-//   kFailed    the scene cannot be shown            if there is another one
+//   kFailed    the scene cannot be shown, or the    after a pause, or if there
+//              engine refuses                       is another scene
 
 #pragma once
 
@@ -71,7 +72,8 @@ class SceneWatch {
       : region_(std::move(region)), thread_(thread), open_(std::move(open)) {}
 
   // Returns the environments that a viewer wants, for it to change; {}: the
-  // first ones. Counts as long as the viewer has it.
+  // first ones, also in place of those that the engine does not have. Counts as
+  // long as the viewer has it.
   std::shared_ptr<std::vector<uint32_t>> Join();
 
   // Attaches if necessary, and takes the newest snapshot. Returns whether

@@ -31,6 +31,7 @@ constexpr int64_t kMs = 1'000'000;
 // An engine that publishes what the test writes; outlives its streams.
 struct FakeEngine {
   bool alive = true;
+  uint32_t num_envs = 16;
   absl::Status refuses;
   int attached = 0;
   std::vector<std::vector<uint32_t>> asked;
@@ -60,6 +61,7 @@ class FakeStream final : public SceneStream {
   }
   ~FakeStream() override { --engine_->attached; }
   bool EngineAlive() const override { return engine_->alive; }
+  uint32_t NumEnvs() const override { return engine_->num_envs; }
   absl::Status Want(const std::vector<uint32_t>& envs) override {
     engine_->asked.push_back(envs);
     has_news_ = true;
@@ -178,6 +180,37 @@ TEST_F(SceneWatchTest, ARestartedEngineIsFoundAgain) {
   EXPECT_NE(watch_->model(), old_model);
   EXPECT_EQ(*watch_->glb(), "new");
   EXPECT_EQ(watch_->reason(), "");
+}
+
+TEST_F(SceneWatchTest, ARestartedEngineIsAskedForEnvironmentsThatItHas) {
+  engine_.Make(name_, "glb");
+  const auto wanted = watch_->Join();
+  *wanted = {2, 9};
+  Await(State::kLive);
+  engine_.alive = false;
+  Await(State::kLost);
+  for (const uint32_t num_envs : {3, 2}) {
+    engine_.num_envs = num_envs;
+    engine_.alive = true;
+    Await(State::kLive);
+    EXPECT_EQ(engine_.asked.back(), num_envs == 3 ? std::vector<uint32_t>{2}
+                                                  : std::vector<uint32_t>{})
+        << "the first ones";
+    engine_.alive = false;
+    Await(State::kLost);
+  }
+}
+
+TEST_F(SceneWatchTest, AnEngineThatRefusesIsAskedAgainAfterAPause) {
+  engine_.refuses = MakeError(ErrorCode::kEngineFailed, "no such mesh");
+  Await(State::kFailed);
+  EXPECT_THAT(watch_->reason(), HasSubstr("no such mesh"));
+  const size_t asked = engine_.asked.size();
+  for (int i = 0; i < 390; ++i) PollAfter10Ms();
+  EXPECT_EQ(engine_.asked.size(), asked);
+  engine_.refuses = absl::OkStatus();
+  engine_.Make(name_, "glb");
+  Await(State::kLive);
 }
 
 TEST_F(SceneWatchTest, AnEngineWithoutASceneIsNotAskedAgain) {

@@ -371,8 +371,14 @@ std::shared_ptr<Pending> PageModel::Record(const RecordRun& action) {
   if (!started.ok() && !has_scene) return Refused(started);
   if (started.ok()) recorded_[action.run] = feed;
   if (has_scene) {
+    const std::shared_ptr<std::vector<uint32_t>> envs = scene->Join();
+    const PoseSnapshot& newest = scene->newest()->snapshot;
+    for (uint32_t i = 0; i < newest.rows(); ++i) {
+      envs->push_back(newest.row(i).env);
+    }
     recorded_scenes_[action.run] = {.feed = feed,
                                     .scene = scene,
+                                    .envs = envs,
                                     .since_ns = scene->newest()->at_ns,
                                     .path = path};
   }

@@ -126,6 +126,7 @@ class PageModel {
   struct RecordedScene {
     std::shared_ptr<RunFeed> feed;  // for its polls
     std::shared_ptr<SceneWatch> scene;
+    std::shared_ptr<std::vector<uint32_t>> envs;  // also without a browser
     int64_t since_ns = 0;
     std::string path;  // without an ending
 

@@ -49,6 +49,7 @@ struct GlbParts {
 
 constexpr uint32_t kJsonChunk = 0x4e4f534a;
 constexpr uint32_t kBinaryChunk = 0x004e4942;
+constexpr int kDeepest = 64;  // of objects and arrays in the JSON
 
 absl::Status NotAGlb(absl::string_view found) {
   return MakeError(
@@ -80,8 +81,15 @@ absl::StatusOr<GlbParts> ReadGlb(absl::string_view glb) {
   const std::optional<absl::string_view> text = TakeChunk(&glb, kJsonChunk);
   if (!text.has_value()) return NotAGlb("none of its JSON");
   GlbParts parts;
+  // The writer is recursive.
+  bool is_too_deep = false;
+  const auto go_on = [&](int depth, Json::parse_event_t, const Json&) {
+    is_too_deep = is_too_deep || depth > kDeepest;
+    return !is_too_deep;
+  };
   parts.json =
-      Json::parse(text->begin(), text->end(), nullptr, /*exceptions=*/false);
+      Json::parse(text->begin(), text->end(), go_on, /*exceptions=*/false);
+  if (is_too_deep) return NotAGlb("JSON that is nested deeper");
   parts.binary = std::string(TakeChunk(&glb, kBinaryChunk).value_or(""));
   if (!parts.json.is_object()) return NotAGlb("JSON of another form");
   for (const char* const list :

@@ -181,6 +181,13 @@ TEST(AnimatedGlb, RefusesWhatIsNotAGlbWithTheseNodes) {
        R"({"nodes":[{}],"scenes":[{"extras":{"tandem":{"moving":[-1,0]}}}]})"}) {
     EXPECT_TRUE(refuses(GlbOf(json))) << json;
   }
+  for (const size_t deep : {50, 100, 1'000'000}) {
+    EXPECT_EQ(refuses(GlbOf(absl::StrCat(
+                  R"({"nodes":[{"name":"a","mesh":0},{"name":"b","mesh":0}],"x":)",
+                  std::string(deep, '['), std::string(deep, ']'), "}"))),
+              deep > 50)
+        << deep;
+  }
   EXPECT_FALSE(refuses(GlbOf(
       R"({"nodes":[{"name":"a","mesh":0},{"mesh":0},{"name":"b","mesh":0}]})")))
       << "named meshes, of a GLB that lists none";

@@ -46,7 +46,13 @@ using Protocol = net::generic::stream_protocol;
 using Stream = beast::basic_stream<Protocol>;
 using Error = boost::system::error_code;
 using Request = http::request<http::empty_body>;
-using Response = http::response<http::string_body>;
+using Body = http::span_body<const char>;
+
+// An answer whose body is copied nowhere: of the program, or of `owner`.
+struct Response {
+  http::response<Body> message;
+  std::shared_ptr<const std::string> owner = nullptr;
+};
 
 // The frames are polled as often as by the window; without a browser nothing
 // is polled.
@@ -62,7 +68,7 @@ absl::string_view Header(const Request& request, http::field name) {
   return found == request.end() ? absl::string_view() : View(found->value());
 }
 
-void SetSafetyHeaders(Response* response) {
+void SetSafetyHeaders(http::response<Body>* response) {
   response->set(http::field::server, "tandem-view");
   response->set("Content-Security-Policy",
                 "default-src 'self'; img-src 'self' blob: data:; base-uri "
@@ -74,23 +80,34 @@ void SetSafetyHeaders(Response* response) {
   response->set(http::field::cache_control, "no-store");
 }
 
+// `body` must outlive the answer.
 Response Respond(const Request& request, http::status status,
-                 absl::string_view type, absl::string_view text) {
-  Response response{status, request.version()};
-  SetSafetyHeaders(&response);
-  response.set(http::field::content_type,
-               beast::string_view(type.data(), type.size()));
-  response.body() = std::string(text);
-  response.keep_alive(request.keep_alive());
-  response.prepare_payload();
-  if (request.method() == http::verb::head) response.body().clear();
+                 absl::string_view type, absl::string_view body) {
+  Response response{.message = {status, request.version()}};
+  http::response<Body>& message = response.message;
+  SetSafetyHeaders(&message);
+  message.set(http::field::content_type,
+              beast::string_view(type.data(), type.size()));
+  message.body() = {body.data(), body.size()};
+  message.keep_alive(request.keep_alive());
+  message.prepare_payload();
+  if (request.method() == http::verb::head) message.body() = {};
+  return response;
+}
+
+Response RespondOwn(const Request& request, http::status status,
+                    absl::string_view type,
+                    std::shared_ptr<const std::string> body) {
+  Response response = Respond(request, status, type, *body);
+  response.owner = std::move(body);
   return response;
 }
 
 Response RespondText(const Request& request, http::status status,
                      absl::string_view text) {
-  return Respond(request, status, "text/plain; charset=utf-8",
-                 absl::StrCat(text, "\n"));
+  return RespondOwn(
+      request, status, "text/plain; charset=utf-8",
+      std::make_shared<const std::string>(absl::StrCat(text, "\n")));
 }
 
 // Whether a run's name of an address is safe in the page: percent-encoded.
@@ -130,14 +147,15 @@ std::optional<Response> Answer(const Request& request, const Access& access,
     // send the cookie with it, because of SameSite=Strict.
     const std::string run =
         IsEscaped(parts.second) ? absl::StrCat("#", parts.second) : "";
-    Response response =
-        Respond(request, http::status::ok, "text/html; charset=utf-8",
-                absl::StrCat("<!doctype html><meta http-equiv=\"refresh\" "
-                             "content=\"0; url=/",
-                             run,
-                             "\"><link rel=\"icon\" "
-                             "href=\"data:,\"><title>Tandem</title>\n"));
-    response.set(http::field::set_cookie, access.SetCookieHeader());
+    Response response = RespondOwn(
+        request, http::status::ok, "text/html; charset=utf-8",
+        std::make_shared<const std::string>(
+            absl::StrCat("<!doctype html><meta http-equiv=\"refresh\" "
+                         "content=\"0; url=/",
+                         run,
+                         "\"><link rel=\"icon\" "
+                         "href=\"data:,\"><title>Tandem</title>\n")));
+    response.message.set(http::field::set_cookie, access.SetCookieHeader());
     return response;
   }
   if (!access.HasCookie(Header(request, http::field::cookie))) {
@@ -161,12 +179,13 @@ std::optional<Response> Answer(const Request& request, const Access& access,
   if (absl::ConsumePrefix(&scene, kScenePath) &&
       absl::ConsumeSuffix(&scene, kSceneEnding) &&
       absl::SimpleAtoi(scene, &number)) {
-    const std::shared_ptr<const std::string> glb = model.Glb(number);
+    std::shared_ptr<const std::string> glb = model.Glb(number);
     return glb == nullptr
                ? RespondText(request, http::status::not_found,
                              "expected a scene that is watched, found none of "
                              "this number")
-               : Respond(request, http::status::ok, "model/gltf-binary", *glb);
+               : RespondOwn(request, http::status::ok, "model/gltf-binary",
+                            std::move(glb));
   }
   const PageFile* const file = FindPageFile(target.first);
   if (file == nullptr) {
@@ -175,7 +194,9 @@ std::optional<Response> Answer(const Request& request, const Access& access,
   }
   Response response =
       Respond(request, http::status::ok, file->type, file->content);
-  if (file->is_gzip) response.set(http::field::content_encoding, "gzip");
+  if (file->is_gzip) {
+    response.message.set(http::field::content_encoding, "gzip");
+  }
   return response;
 }
 
@@ -336,11 +357,19 @@ class WebServer::Loop {
         return loop_->Open(std::move(stream_), request);
       }
       response_ = *std::move(answer);
+      serializer_.emplace(response_.message);
+      WritePart();
+    }
+
+    void WritePart() {
       stream_.expires_after(std::chrono::seconds(kRequestSecs));
-      http::async_write(
-          stream_, response_,
+      http::async_write_some(
+          stream_, *serializer_,
           [self = shared_from_this()](const Error& error, size_t) {
-            if (error || !self->response_.keep_alive()) return self->End();
+            if (error) return self->End();
+            if (!self->serializer_->is_done()) return self->WritePart();
+            self->response_.owner.reset();
+            if (!self->response_.message.keep_alive()) return self->End();
             self->Read();
           });
     }
@@ -350,6 +379,7 @@ class WebServer::Loop {
     beast::flat_buffer buffer_{2 * kHeaderBytes};
     std::optional<http::request_parser<http::empty_body>> parser_;
     Response response_;
+    std::optional<http::response_serializer<Body>> serializer_;
     bool ended_ = false;
   };
 

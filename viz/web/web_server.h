@@ -8,8 +8,8 @@
 // Bounds against hostile clients:
 //   kMostConnections   at once; a new one replaces the oldest that has no
 //                      WebSocket, and is refused if there is none
-//   kRequestSecs       for a complete request, and for its answer; otherwise
-//                      the connection ends
+//   kRequestSecs       for a complete request, and for each part of its answer
+//                      that the system takes; otherwise the connection ends
 //   kHeaderBytes       of a request; requests with a body are refused
 //   kMessageBytes      of a browser's WebSocket message
 //   kSilentSecs        without an answer to a ping: the WebSocket ends

@@ -1,15 +1,31 @@
 #include "engine_adapter/mujoco/scene/mujoco_scene_source.h"
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "engine_adapter/mujoco/model/model_file.h"
 #include "engine_adapter/mujoco/scene/mujoco_glb.h"
 
 namespace tandem {
+namespace {
+
+// A changed model is drawn so much later: of a large height field, the version
+// takes a millisecond.
+constexpr int64_t kVersionNs = 100'000'000;
+
+}  // namespace
 
 uint64_t MujocoSceneSource::Version(uint32_t env) {
-  if (!IsShared(env)) return DrawnVersion(environments_[env]->model());
-  if (!shared_version_) shared_version_ = DrawnVersion(*model_);
-  return *shared_version_;
+  if (IsShared(env)) {
+    if (!shared_version_) shared_version_ = DrawnVersion(*model_);
+    return *shared_version_;
+  }
+  const int64_t now_ns = MonotonicNanos();
+  if (own_.env != env || now_ns >= own_.until_ns) {
+    own_ = {.env = env,
+            .until_ns = now_ns + kVersionNs,
+            .version = DrawnVersion(environments_[env]->model())};
+  }
+  return own_.version;
 }
 
 SceneSource::Make MujocoSceneSource::Describe(uint32_t env) {

@@ -41,9 +41,16 @@ class MujocoSceneSource final : public SceneSource {
     return &environments_[env]->model() == model_.get();
   }
 
+  struct OwnVersion {
+    std::optional<uint32_t> env;  // nullopt: none yet
+    int64_t until_ns = 0;
+    uint64_t version = 0;
+  };
+
   std::shared_ptr<const mjModel> model_;
   std::vector<const MujocoEnvironment*> environments_;
   std::optional<uint64_t> shared_version_;  // of model_; from the first use on
+  OwnVersion own_;  // of the environment that was asked last
 };
 
 }  // namespace tandem

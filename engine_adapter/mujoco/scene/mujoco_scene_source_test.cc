@@ -11,6 +11,7 @@
 #include <random>
 #include <set>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "base/error.h"
@@ -250,11 +251,15 @@ TEST_F(Parts, AMovedGeomIsANewVersionForItsEnvironment) {
   EXPECT_EQ(source.Version(0), before);
   ScenePort* const scene = shown_.rig.ports().scene;
   rpc::TransformT transform;
-  transform.position = std::make_unique<rpc::Vec3>(1.0F, 2.0F, 3.0F);
-  ASSERT_TRUE(
-      scene->SetTransform(kShown, scene->IdOf("wedge").value(), transform)
-          .ok());
-  EXPECT_NE(source.Version(kShown), before);
+  const auto move = [&](float z) {
+    transform.position = std::make_unique<rpc::Vec3>(1.0F, 2.0F, z);
+    return scene->SetTransform(kShown, scene->IdOf("wedge").value(), transform);
+  };
+  ASSERT_TRUE(move(3).ok());
+  const uint64_t moved_once = source.Version(kShown);
+  EXPECT_NE(moved_once, before);
+  ASSERT_TRUE(move(4).ok());
+  while (source.Version(kShown) == moved_once) std::this_thread::yield();
   EXPECT_EQ(source.Version(0), before);
   const GlbReader moved(source.Describe(kShown)().value().glb);
   EXPECT_NE(moved.World(moved.Find("wedge")), glb_.World(glb_.Find("wedge")));
