@@ -1,6 +1,8 @@
 """Scenes that fail, and those that cannot be shown: each ends in a clear state, and training goes on."""
 
 import selectors
+import socket
+import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable
@@ -10,7 +12,8 @@ import pytest
 
 from tandem.testing.engines import nothing_left_behind, unique_name, watchdog  # noqa: F401, the fixtures
 from tests.web.browser_fixture import browser_fixture, page_fixture, view_fixture  # noqa: F401, fixtures
-from tests.web.page_fixture import Page, Trainer, View, wait_for
+from tests.web.forwarded_socket import forwarded
+from tests.web.page_fixture import DEADLINE_SECS, Page, Trainer, View, running_view, wait_for
 from tests.web.scene_samples import (
     NAMES,
     SCENE_ENGINE,
@@ -145,6 +148,27 @@ def test_twenty_browsers_share_one_watch_and_get_what_they_acknowledge(view: Vie
         for client in clients:
             client.close()
         wait_for(lambda: not Path(f"/dev/shm/tandem.scene.{trainer.name}").exists(), "no segment without a browser")
+
+
+def test_a_slow_link_gets_a_large_model_whole(tmp_path: Path) -> None:
+    """The server ends a connection that takes nothing for ten seconds, not one that takes longer for all."""
+    door = tmp_path / "door"
+    with robots(tmp_path, spare_bytes=1_500_000) as trainer, running_view(path=door), forwarded(door) as port:
+        client = SocketClient(f"http://localhost:{port}/", "")
+        client.send(do="watch", view=1, run=trainer.name, width=64)
+        client.send(do="scene", view=1, envs=[0])
+        address = wait_for(lambda: client.take() and client.texts.get("scene", {}).get("glb"), "a model")
+        with socket.socket(socket.AF_UNIX) as link:
+            link.settimeout(DEADLINE_SECS)
+            link.connect(str(door))
+            link.sendall(f"GET {address} HTTP/1.0\r\nHost: localhost\r\n\r\n".encode())
+            begin, answer = time.monotonic(), b""
+            while more := link.recv(1 << 15):
+                answer += more
+                time.sleep(0.25)  # the link: a megabit a second
+        assert time.monotonic() - begin > 11
+        assert answer.split(b"\r\n\r\n", 1)[1] == (tmp_path / "robot.glb").read_bytes()
+        client.close()
 
 
 def test_a_hidden_tab_gets_no_poses(page: Page, tmp_path: Path) -> None:

@@ -60,9 +60,13 @@ class _Buffer:
         return len(self.accessors) - 1
 
 
-def write_robot(path: Path, names: list[str] = NAMES) -> None:
-    """Writes a floor and bodies with these names; the first has a collision geometry, and is followed."""
+def write_robot(path: Path, names: list[str] = NAMES, spare_bytes: int = 0) -> None:
+    """Writes a floor and bodies with these names; the first has a collision geometry, and is followed.
+
+    No mesh uses the first `spare_bytes` of the binary part.
+    """
     buffer = _Buffer()
+    buffer.data += bytes(spare_bytes)
 
     def mesh(half: tuple[float, float, float], material: int) -> dict[str, Any]:
         corners, normals, indices = _box(half)
@@ -108,10 +112,16 @@ def write_robot(path: Path, names: list[str] = NAMES) -> None:
 
 @contextlib.contextmanager
 def robots(
-    folder: Path, *, name: str | None = None, num_envs: int = 1, names: list[str] = NAMES, **variables: str
+    folder: Path,
+    *,
+    name: str | None = None,
+    num_envs: int = 1,
+    names: list[str] = NAMES,
+    spare_bytes: int = 0,
+    **variables: str,
 ) -> Iterator[Trainer]:
     """Trains environments of the sample; `variables` are more ones of scene_engine.cc."""
-    write_robot(folder / "robot.glb", names)
+    write_robot(folder / "robot.glb", names, spare_bytes)
     variables |= {"SCENE_GLB": str(folder / "robot.glb"), "SCENE_NODES": str(len(names))}
     with mock.patch.dict(os.environ, variables):
         training = Trainer(name or unique_name(), None, server=SCENE_ENGINE, frames=None, num_envs=num_envs)

@@ -58,23 +58,6 @@ def test_ends_a_connection_that_does_not_read_its_answers() -> None:
             wait_for(lambda: len(list(files.iterdir())) <= few, "a closed connection")
 
 
-def test_a_slow_reader_gets_a_large_answer_whole() -> None:
-    """Ten seconds are for a part of it: a model of a scene comes by a slow link, too."""
-    with running_view() as view, view.connect() as connection:
-        connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
-        request = f"GET /three.js HTTP/1.0\r\nHost: localhost\r\nCookie: {cookie_of(view.address)}\r\n\r\n"
-        # More than the system keeps for a connection: the server still writes the first answer at the end.
-        connection.sendall(request.encode())
-        begin, received = time.monotonic(), b""
-        while more := connection.recv(8192):
-            received += more
-            time.sleep(0.25)  # the slow reader
-        assert time.monotonic() - begin > 12
-    head, body = received.split(b"\r\n\r\n", 1)
-    (length,) = [line for line in head.split(b"\r\n") if line.lower().startswith(b"content-length")]
-    assert len(body) == int(length.split(b":")[1])
-
-
 def test_survives_thousands_of_handshakes_that_do_not_end(tmp_path: Path) -> None:
     """The oldest make room; descriptors stay bounded; the rest end after ten seconds."""
     flags = certificate_flags(tmp_path)
