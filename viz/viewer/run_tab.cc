@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "base/printable.h"
+#include "viz/core/eval_summary.h"
 #include "viz/core/file_name.h"
 #include "viz/core/frame_watch.h"
 #include "viz/core/quantities.h"
