@@ -27,7 +27,9 @@ _PARTS = {
     "Reference": "reference/python reference/tandem_h reference/cpp reference/csharp reference/rpcs reference/errors "
     "reference/command_lines reference/variables reference/events reference/database inspector slow_lane/slow_lane",
     "Concepts": "architecture waiting slow_lane/slow_lane_design glossary",
-    "Protocol": "protocol",
+    "Protocol": "protocol protocol/sessions protocol/exchanges protocol/doorbells protocol/memory_orders protocol/fields "
+    "protocol/descriptions protocol/rpc_rings protocol/attendants protocol/workers protocol/own_rewards "
+    "protocol/frame_rings protocol/image_slots protocol/live_scene protocol/gpu_arrays protocol/limits",
     "Project": "performance benchmarks scaling decisions/index contributing security changelog",
 }
 _LINK = re.compile(r"(?<!!)\[((?:[^\[\]]|\[[^\]]*\])*)\]\((?!https?:|#)([^)#\s]+)(#[^)\s]*)?\)")
