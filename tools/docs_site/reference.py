@@ -37,16 +37,13 @@ def _described(name: str, text: str | None) -> str:
 
 
 def decisions() -> str:
-    """Returns the index of decision records: number, title, status."""
-    rows = []
+    """Returns the index of decision records, which has number and title of each."""
+    index = _read("docs/decisions/README.md")
     for path in sorted((_ROOT / "docs/decisions").glob("0*.md")):
-        text = path.read_text("utf-8")
-        title = re.match(r"# (\d+)\. (.*)", text)
-        status = re.search(r"^Status: (.*)", text, re.M)
-        if not title or not status:
-            raise Undescribed(f"{path.name}: expected '# NUMBER. TITLE' and 'Status: ...'")
-        rows.append((title[1], f"[{title[2]}]({path.name})", status[1]))
-    return "# Decisions\n\n" + _table(("", "decision", "status"), rows)
+        title = re.match(r"# (\d+)\. (.*)", path.read_text("utf-8"))
+        if not title or f"| {title[1]} | [{title[2]}]({path.name})" not in index:
+            raise Undescribed(f"docs/decisions/README.md: expected number and title of {path.name}")
+    return index
 
 
 def errors() -> str:

@@ -1,4 +1,4 @@
-// An inspection as lines for users, and as one JSON object. docs/inspector.md
+// An inspection as lines for users, and as one JSON object. docs/inspector_keys.md
 // lists the keys.
 //
 // Data flow: Inspection -> lines of printable ASCII, each ended by a newline;
