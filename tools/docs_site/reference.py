@@ -258,7 +258,20 @@ def _object(name: str, found: Any) -> str:
 
 
 def _function(found: Any) -> str:
-    parameters = ", ".join(str(each) for each in found.parameters if each.name not in ("self", "cls"))
+    shown: list[str] = []
+    for each in found.parameters:
+        if each.name in ("self", "cls"):
+            continue
+        kind = str(each.kind.value)
+        if kind == "keyword-only" and not any(text.startswith("*") for text in shown):
+            shown.append("*")
+        stars = {"variadic positional": "*", "variadic keyword": "**"}.get(kind, "")
+        default = f" = {each.default}" if each.default is not None and not stars else ""
+        annotation = f": {each.annotation}" if each.annotation else ""
+        shown.append(f"{stars}{each.name}{annotation}{default}")
+    parameters = ", ".join(shown)
+    if len(parameters) > 80:
+        parameters = "".join(f"\n    {each}," for each in shown) + "\n"
     return f"```python\n{found.name}({parameters}) -> {found.returns}\n```\n\n{_docstring(found)}\n"
 
 
