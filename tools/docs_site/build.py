@@ -44,7 +44,7 @@ def _linked(text: str, source: Path, place: Path) -> str:
         path = os.path.normpath(source.parent / match[2])
         site = _PLACES.get(path) or (path.removeprefix("docs/") if path.startswith("docs/") else None)
         if site is None:
-            return f"{match[1]} (`{path}`)"
+            return match[1] if match[1].strip("`") == path else f"{match[1]} (`{path}`)"
         return f"[{match[1]}]({os.path.relpath(site, place.parent)}{match[3] or ''})"
 
     parts = _FENCE.split(text)
