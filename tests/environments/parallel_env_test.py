@@ -55,7 +55,8 @@ def test_equals_a_loop(name: str, mode: AutoresetMode) -> None:
 
 def test_the_examples_of_the_pages_run() -> None:
     """docs/many_agents.md and docs/states.md, as printed."""
-    command = [sys.executable, "tests/docs/examples.py", "--with", "environments", "docs/many_agents.md", "docs/states.md"]
+    pages = ["docs/many_agents.md", "docs/states.md"]
+    command = [sys.executable, "tests/docs/examples.py", "--with", "environments", *pages]
     root = Path(__file__).parent.parent.parent
     ran = subprocess.run(command, cwd=root, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
     assert ran.returncode == 0, ran.stdout

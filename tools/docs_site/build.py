@@ -22,15 +22,16 @@ _PLACES |= {"docs/README.md": "index.md", "docs/decisions/README.md": "decisions
 # The navigation: the caption of a part, and its pages.
 _PARTS = {
     "Start": "install gymnasium environments own_robot engines engines_c godot jobs page",
-    "How-to": "moving examples frameworks states many_agents commands frames viewer inspector gpu ray docker slurm grpc "
-    "slow_lane/telemetry slow_lane/telemetry_queries troubleshooting",
+    "How-to": "moving examples frameworks states many_agents commands frames viewer inspector gpu ray docker slurm "
+    "grpc slow_lane/telemetry slow_lane/telemetry_queries troubleshooting",
     "Reference": "reference/python reference/tandem_h reference/cpp reference/csharp reference/rpcs reference/errors "
     "reference/command_lines reference/variables reference/events reference/database methods inspector_keys tasks "
     "differences failures randomization scene engine_services conformance platforms slow_lane/slow_lane",
     "Concepts": "architecture performance waiting slow_lane/slow_lane_design glossary",
-    "Protocol": "protocol protocol/sessions protocol/exchanges protocol/doorbells protocol/memory_orders protocol/fields "
-    "protocol/descriptions protocol/rpc_rings protocol/attendants protocol/workers protocol/own_rewards "
-    "protocol/frame_rings protocol/image_slots protocol/live_scene protocol/gpu_arrays protocol/limits",
+    "Protocol": "protocol protocol/sessions protocol/exchanges protocol/doorbells protocol/memory_orders "
+    "protocol/fields protocol/descriptions protocol/rpc_rings protocol/attendants protocol/workers "
+    "protocol/own_rewards protocol/frame_rings protocol/image_slots protocol/live_scene protocol/gpu_arrays "
+    "protocol/limits",
     "Project": "benchmarks scaling decisions/index adding_tasks contributing security changelog",
 }
 _LINK = re.compile(r"(?<!!)\[((?:[^\[\]]|\[[^\]]*\])*)\]\((?!https?:|#)([^)#\s]+)(#[^)\s]*)?\)")
