@@ -135,7 +135,7 @@ def command_lines() -> str:
     python = _ROOT / "tools/python"
     summary = _help(python, "-m", "tandemctl", "--help")
     result.append(f"\n## tandemctl\n\n{summary}")
-    for name in re.findall(r"^  (\w+) {2,}\S", summary, re.M):
+    for name in re.findall(r"^  ([a-z]+) {2,}\S", summary, re.M):
         result.append(f"\n### tandemctl {name}\n\n{_help(python, '-m', 'tandemctl', name, '--help')}")
     return "".join(result)
 
