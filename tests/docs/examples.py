@@ -35,7 +35,6 @@ from typing import Any
 NEEDS = {
     "clone": "a clone of this repository, on Debian 12",
     "daemon": "the slow lane's programs on PATH, and grpcio",
-    "display": "a display",
     "environments": "packages with environments, by tools/test --with environments",
     "frameworks": "torch and the frameworks, by tools/test --with frameworks",
     "minutes": "minutes of time, or of download",

@@ -53,9 +53,10 @@ def test_equals_a_loop(name: str, mode: AutoresetMode) -> None:
     assert (counts["inactive"] > 0) is some_end_early, counts
 
 
-def test_the_example_of_the_page_runs() -> None:
-    """docs/environments.md, as printed."""
-    command = [sys.executable, "tests/docs/examples.py", "--with", "environments", "docs/environments.md"]
+def test_the_examples_of_the_pages_run() -> None:
+    """docs/many_agents.md and docs/states.md, as printed."""
+    pages = ["docs/many_agents.md", "docs/states.md"]
+    command = [sys.executable, "tests/docs/examples.py", "--with", "environments", *pages]
     root = Path(__file__).parent.parent.parent
     ran = subprocess.run(command, cwd=root, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
     assert ran.returncode == 0, ran.stdout

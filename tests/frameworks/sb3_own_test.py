@@ -1,7 +1,7 @@
 """Stable-Baselines3's own tests of vector environments, with Tandem's; `tools/test --with frameworks` downloads them.
 
 The tests make environments from Python classes, which an engine cannot step. Tests that check results of such a class
-must fail, each for the reason given here and in docs/gymnasium.md.
+must fail, each for the reason given here and in docs/differences.md.
 """
 
 import inspect
@@ -56,6 +56,6 @@ for _name, _reason in REFUSED.items():
 
 
 def test_the_page_lists_the_failing_tests() -> None:
-    """docs/gymnasium.md has the name of each failing test."""
-    page = Path(__file__).parents[2].joinpath("docs", "gymnasium.md").read_text()
+    """docs/differences.md has the name of each failing test."""
+    page = Path(__file__).parents[2].joinpath("docs", "differences.md").read_text()
     assert not [name for name in REFUSED if f"`{name}`" not in page]

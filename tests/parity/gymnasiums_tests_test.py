@@ -1,7 +1,7 @@
 """Gymnasium's tests of vector environments, for an engine's environments.
 
 Each has the name of its original in Gymnasium's folders tests/vector and tests/wrappers/vector (MIT licence, Farama
-Foundation), and checks the same. docs/gymnasium.md lists the tests that do not apply to an engine's environments.
+Foundation), and checks the same. docs/differences.md lists the tests that do not apply to an engine's environments.
 """
 
 import os

@@ -17,7 +17,7 @@ import psutil
 import ray
 from ray.cluster_utils import Cluster
 
-# What docs/scaling.md tells users to set: a node that does not answer is removed after three failed checks.
+# What docs/ray.md tells users to set: a node that does not answer is removed after three failed checks.
 HEALTH = {
     "health_check_initial_delay_ms": 1000,
     "health_check_period_ms": 1000,

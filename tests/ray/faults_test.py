@@ -27,7 +27,7 @@ from tests.ray.policies import Linear, Unhurried, train
 
 _UPDATES = 80
 _TRAINING: dict[str, Any] = {"num_envs": 16, "horizon": 128, "policy": Linear, "seed": 0}
-_UNREACHABLE_SECS = 10.0  # docs/scaling.md: three failed checks, and the news of it
+_UNREACHABLE_SECS = 10.0  # docs/ray.md: three failed checks, and the news of it
 
 
 @pytest.fixture(scope="module")

@@ -18,17 +18,21 @@ _ROOT = Path(__file__).parents[2]
 # Pages: their place in the tree -> their place in the site. The rest of docs/ keeps its place there.
 _PLACES = {f"slow_lane/docs/{path.name}": f"slow_lane/{path.name}" for path in _ROOT.glob("slow_lane/docs/*.md")}
 _PLACES |= {"CHANGELOG.md": "changelog.md", "CONTRIBUTING.md": "contributing.md", "SECURITY.md": "security.md"}
-_PLACES |= {"docs/README.md": "index.md", "docs/decisions": "decisions/index.md"}
+_PLACES |= {"docs/README.md": "index.md", "docs/decisions/README.md": "decisions/index.md"}
 # The navigation: the caption of a part, and its pages.
 _PARTS = {
-    "Start": "install gymnasium environments engines godot jobs page",
-    "How-to": "moving examples frameworks tasks scene randomization gpu frames viewer commands grpc ray "
-    "slow_lane/telemetry slow_lane/telemetry_queries troubleshooting",
+    "Start": "install gymnasium environments own_robot engines engines_c godot jobs page",
+    "How-to": "moving examples frameworks states many_agents commands frames viewer inspector gpu ray docker slurm "
+    "grpc slow_lane/telemetry slow_lane/telemetry_queries troubleshooting",
     "Reference": "reference/python reference/tandem_h reference/cpp reference/csharp reference/rpcs reference/errors "
-    "reference/command_lines reference/variables reference/events reference/database inspector slow_lane/slow_lane",
-    "Concepts": "architecture waiting slow_lane/slow_lane_design glossary",
-    "Protocol": "protocol",
-    "Project": "performance benchmarks scaling decisions/index contributing security changelog",
+    "reference/command_lines reference/variables reference/events reference/database methods inspector_keys tasks "
+    "differences failures randomization scene engine_services conformance platforms slow_lane/slow_lane",
+    "Concepts": "architecture performance waiting slow_lane/slow_lane_design glossary",
+    "Protocol": "protocol protocol/sessions protocol/exchanges protocol/doorbells protocol/memory_orders "
+    "protocol/fields protocol/descriptions protocol/rpc_rings protocol/attendants protocol/workers "
+    "protocol/own_rewards protocol/frame_rings protocol/image_slots protocol/live_scene protocol/gpu_arrays "
+    "protocol/limits",
+    "Project": "benchmarks scaling decisions/index adding_tasks contributing security changelog",
 }
 _LINK = re.compile(r"(?<!!)\[((?:[^\[\]]|\[[^\]]*\])*)\]\((?!https?:|#)([^)#\s]+)(#[^)\s]*)?\)")
 _FENCE = re.compile(r"^(```.*?^```)", re.M | re.S)
@@ -41,7 +45,7 @@ def _linked(text: str, source: Path, place: Path) -> str:
         path = os.path.normpath(source.parent / match[2])
         site = _PLACES.get(path) or (path.removeprefix("docs/") if path.startswith("docs/") else None)
         if site is None:
-            return f"{match[1]} (`{path}`)"
+            return match[1] if match[1].strip("`") == path else f"{match[1]} (`{path}`)"
         return f"[{match[1]}]({os.path.relpath(site, place.parent)}{match[3] or ''})"
 
     parts = _FENCE.split(text)
@@ -66,7 +70,7 @@ def _write_pages(folder: Path) -> None:
         page = folder / site
         page.parent.mkdir(exist_ok=True)
         page.write_text(_linked(text, Path(source), Path(site)), "utf-8")
-    decisions = sorted(path.stem for path in (folder / "decisions").glob("*.md"))
+    decisions = sorted(path.stem for path in (folder / "decisions").glob("0*.md"))
     toctree = "\n```{toctree}\n:hidden:\n\n" + "\n".join(decisions) + "\n```\n"
     (folder / "decisions/index.md").write_text(reference.decisions() + toctree, "utf-8")
     (folder / "reference").mkdir()

@@ -4,6 +4,9 @@ project = "Tandem"
 extensions = ["myst_parser"]
 html_theme = "furo"
 html_title = "Tandem"
+html_static_path = ["site.css"]
+html_css_files = ["site.css"]
+pygments_dark_style = "monokai"
 html_copy_source = False
 html_show_copyright = html_show_sphinx = False
 myst_heading_anchors = 4

@@ -37,16 +37,13 @@ def _described(name: str, text: str | None) -> str:
 
 
 def decisions() -> str:
-    """Returns the index of decision records: number, title, status."""
-    rows = []
+    """Returns the index of decision records, which has number and title of each."""
+    index = _read("docs/decisions/README.md")
     for path in sorted((_ROOT / "docs/decisions").glob("0*.md")):
-        text = path.read_text("utf-8")
-        title = re.match(r"# (\d+)\. (.*)", text)
-        status = re.search(r"^Status: (.*)", text, re.M)
-        if not title or not status:
-            raise Undescribed(f"{path.name}: expected '# NUMBER. TITLE' and 'Status: ...'")
-        rows.append((title[1], f"[{title[2]}]({path.name})", status[1]))
-    return "# Decisions\n\n" + _table(("", "decision", "status"), rows)
+        title = re.match(r"# (\d+)\. (.*)", path.read_text("utf-8"))
+        if not title or f"| {title[1]} | [{title[2]}]({path.name})" not in index:
+            raise Undescribed(f"docs/decisions/README.md: expected number and title of {path.name}")
+    return index
 
 
 def errors() -> str:
@@ -138,7 +135,7 @@ def command_lines() -> str:
     python = _ROOT / "tools/python"
     summary = _help(python, "-m", "tandemctl", "--help")
     result.append(f"\n## tandemctl\n\n{summary}")
-    for name in re.findall(r"^  (\w+) {2,}\S", summary, re.M):
+    for name in re.findall(r"^  ([a-z]+) {2,}\S", summary, re.M):
         result.append(f"\n### tandemctl {name}\n\n{_help(python, '-m', 'tandemctl', name, '--help')}")
     return "".join(result)
 
@@ -261,7 +258,20 @@ def _object(name: str, found: Any) -> str:
 
 
 def _function(found: Any) -> str:
-    parameters = ", ".join(str(each) for each in found.parameters if each.name not in ("self", "cls"))
+    shown: list[str] = []
+    for each in found.parameters:
+        if each.name in ("self", "cls"):
+            continue
+        kind = str(each.kind.value)
+        if kind == "keyword-only" and not any(text.startswith("*") for text in shown):
+            shown.append("*")
+        stars = {"variadic positional": "*", "variadic keyword": "**"}.get(kind, "")
+        default = f" = {each.default}" if each.default is not None and not stars else ""
+        annotation = f": {each.annotation}" if each.annotation else ""
+        shown.append(f"{stars}{each.name}{annotation}{default}")
+    parameters = ", ".join(shown)
+    if len(parameters) > 80:
+        parameters = "".join(f"\n    {each}," for each in shown) + "\n"
     return f"```python\n{found.name}({parameters}) -> {found.returns}\n```\n\n{_docstring(found)}\n"
 
 

@@ -46,10 +46,10 @@ _SOURCES = {
         "Serve",
     ),
     "decisions": (
-        "docs/decisions/0001-one.md",
-        "# 1. One\n\nStatus: accepted\n",
-        "Status: accepted",
-        "| 1 | [One](0001-one.md) | accepted |",
+        "docs/decisions/README.md",
+        "| 1 | [One](0001-one.md) |\n",
+        "One",
+        "| 1 | [One](0001-one.md) |",
         "0001-one.md",
     ),
     "variables": (
@@ -71,6 +71,9 @@ def test_each_source_is_described(page: str, tmp_path: Path, monkeypatch: pytest
     program.write_text('getenv("TANDEM_NAME");\n', "utf-8")
     for words in (["init"], ["add", "program.cc"]):
         subprocess.run(["git", *words], cwd=tmp_path, check=True, capture_output=True)
+    record = tmp_path / "docs/decisions/0001-one.md"
+    record.parent.mkdir(parents=True)
+    record.write_text("# 1. One\n", "utf-8")
     file = tmp_path / path
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text(text, "utf-8")

@@ -15,7 +15,7 @@ ABSL_FLAG(bool, watch, false,
           "waits for it");
 ABSL_FLAG(bool, json, false,
           "true: prints one JSON object; with --watch, one object a line. "
-          "docs/inspector.md lists the keys");
+          "docs/inspector_keys.md lists the keys");
 
 ABSL_FLAG(bool, keys, false,
           "true: prints the table of the JSON object's keys, without a NAME");

@@ -587,7 +587,7 @@ constexpr Field<FieldReport> kField[] = {
     Of<&FieldReport::offset>("offset", ""),
     Of<&FieldReport::bytes>(
         "bytes",
-        "the [fields](protocol.md#fields) of the region's table: role "
+        "the [fields](protocol/fields.md#fields) of the region's table: role "
         "such as \"obs\", path such as \"/image\", NumPy's dtype, and the "
         "shape "
         "with `num_envs`; `fields` is empty without a valid table"),

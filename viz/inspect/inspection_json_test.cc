@@ -34,12 +34,12 @@ Inspection SampleSegment() {
 }
 
 TEST(InspectionJson, TheReadmeHasTheTableOfKeys) {
-  std::ifstream file("docs/inspector.md");
+  std::ifstream file("docs/inspector_keys.md");
   std::stringstream readme;
   readme << file.rdbuf();
   EXPECT_TRUE(absl::StrContains(readme.str(), KeysTable()))
       << "next: put the output of tools/inspect --keys into "
-         "docs/inspector.md:\n"
+         "docs/inspector_keys.md:\n"
       << KeysTable();
 }
 

@@ -1,5 +1,5 @@
-// An inspection as lines for users, and as one JSON object. docs/inspector.md
-// lists the keys.
+// An inspection as lines for users, and as one JSON object.
+// docs/inspector_keys.md lists the keys.
 //
 // Data flow: Inspection -> lines of printable ASCII, each ended by a newline;
 // or JSON.

@@ -295,7 +295,7 @@ class TaskOptions(_Group):
       copy: False: observations are the region's own arrays, which the next step overwrites; in C++ float32.
       max_episode_steps: Steps that truncate an episode; 0 or -1: no limit; None: the task's own.
       dtype: C++, of observations; None: Gymnasium's (float64 for MuJoCo, from float32), float32 if copy=False.
-      reward: C++: a function of a `tandem.vector.Transition` that returns all rewards (docs/tasks.md).
+      reward: C++: a function of a `tandem.vector.Transition` that returns all rewards (docs/own_robot.md).
       terminated: C++: the same for terminations, bool[num_envs].
       observation: C++: the same for observations, [num_envs, ...].
       kwargs: Options of the task, or arguments of the environment, whose names `make_vec` or these groups have.

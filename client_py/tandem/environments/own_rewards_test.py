@@ -343,7 +343,7 @@ _STATE = (
 
 
 def test_arrays_of_the_state_have_mujocos_shapes(tmp_path: Path) -> None:
-    """All that docs/tasks.md lists; those of bodies, geoms and sites have a row for each."""
+    """All that docs/own_robot.md lists; those of bodies, geoms and sites have a row for each."""
     model = tmp_path / "model.xml"
     model.write_text(_EVERY_ARRAY)
     data = mujoco.MjData(mujoco.MjModel.from_xml_path(str(model)))

@@ -48,7 +48,7 @@ _PENDING_SECS = 0.5  # the same, after a step or call whose results were not rec
 class WorkerVectorEnv(ClientVectorEnv, GymnasiumVectorEnv):
     """Gymnasium environments in worker processes; `make_vec` makes one.
 
-    Results are those of `gymnasium.vector.SyncVectorEnv`, digit for digit; docs/environments.md lists the differences.
+    Results are those of `gymnasium.vector.SyncVectorEnv`, digit for digit; docs/differences.md lists the differences.
     The spaces of all are made by `gymnasium.vector.utils.batch_space`; `metadata` and `render_mode` are the first
     environment's.
     """

@@ -1,4 +1,4 @@
-"""Prints the services' methods as the table of docs/commands.md: `python -m tandem.services`."""
+"""Prints the services' methods as the table of docs/methods.md: `python -m tandem.services`."""
 
 import inspect
 from collections.abc import Callable

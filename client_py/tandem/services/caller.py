@@ -74,7 +74,7 @@ class Service:
     Raises:
       InvalidArgument: No such environment, or an invalid value, as one out of the task's range; nothing was done.
       Unsupported: The service is off, or the engine lacks it.
-      TandemError: See docs/commands.md.
+      TandemError: See docs/methods.md.
     """
 
     def __init__(self, caller: Caller) -> None:

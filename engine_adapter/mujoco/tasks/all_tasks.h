@@ -1,5 +1,5 @@
 // The tasks. A file has one task or one family: ant.cc, planar_walkers.cc, ...
-// docs/tasks.md explains how to add a task.
+// docs/adding_tasks.md explains how to add a task.
 //
 //   for (const TaskType* type : kAllTasks) std::puts(type->name);
 
