@@ -155,3 +155,11 @@ def test_a_named_map_of_dotnet_and_one_of_python_step_each_other() -> None:
     finally:
         engine.communicate()
     assert engine.returncode == 0
+
+
+def test_the_doctor_finds_a_working_package() -> None:
+    """And says that nobody has tried it on Windows."""
+    doctor = subprocess.run([sys.executable, "-m", "tandem.doctor"], capture_output=True, text=True)
+    assert doctor.returncode == 0, doctor.stdout
+    assert "tested under Wine alone" in doctor.stdout and "mujoco.dll" in doctor.stdout
+    assert "1 WARN, 0 FAIL" in doctor.stdout
