@@ -1,7 +1,7 @@
 """Makes the wheel for Windows from the one for Linux: its Python sources and models, and programs built by mingw-w64.
 
-Left out is what Windows does not have (docs/install.md): the daemon with tandemctl, the gateway, and views. The modules and
-the engine's program are linked statically, but for MuJoCo's DLL, which lies beside the program.
+Left out is what Windows does not have (docs/platforms.md): the daemon with tandemctl, the gateway, and views. The modules
+and the engine's program are linked statically, but for MuJoCo's DLL, which lies beside the program.
 
     python windows_wheel.py --out FOLDER tandem_shm-0.1.0-cp311-*-linux*.whl tandem/engine_server.exe=FILE ...
 """
@@ -14,7 +14,9 @@ from pathlib import Path
 from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
 
 TAG = "cp311-cp311-win_amd64"
-_LEFT_OUT = re.compile(r"tandem/(_programs|_sdk/lib)/|tandem/engine_server$|tandemctl/|[^/]*\.libs/|.*\.so$|.*/RECORD$|.*/$")
+_LEFT_OUT = re.compile(
+    r"tandem/(_programs|_sdk/lib)/|tandem/engine_server$|tandemctl/|[^/]*\.libs/|.*\.so$|.*/RECORD$|.*/$"
+)
 _COMMANDS = re.compile(r"^tandem(ctl|-daemon|-gateway|-inspect|-view|-conformance) *=.*\n", re.MULTILINE)
 
 

@@ -1,4 +1,4 @@
-"""The wheel for Windows, as its user runs it: by CPython for Windows, under Wine. tools/test --with windows runs these."""
+"""The wheel for Windows, run by CPython for Windows under Wine: a part of `tools/test --with windows`."""
 
 import contextlib
 import mmap

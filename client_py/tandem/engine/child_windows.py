@@ -3,8 +3,11 @@
 import msvcrt
 import os
 import subprocess
+import sys
 import tempfile
 from collections.abc import Sequence
+
+assert sys.platform == "win32"  # type checkers of other systems read no further
 
 # CreateProcess takes 32,767 characters for the whole command line; UTF-8 has up to three bytes for each.
 MOST_WORD_BYTES = 32_000

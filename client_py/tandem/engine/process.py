@@ -147,8 +147,8 @@ def _word(word: str) -> str:
         raise InvalidArgument(f"{flag}: expected a str without NULs and lone surrogates, found {shown(value)}")
     if size >= child.MOST_WORD_BYTES:
         raise InvalidArgument(
-            f"{flag}: expected at most {child.MOST_WORD_BYTES - 1} bytes with the flag's name, the system's limit on an "
-            f"argument of a program, found {size}; write it into a JSON file, and pass flags=('--config=FILE',) to "
+            f"{flag}: expected at most {child.MOST_WORD_BYTES - 1} bytes with the flag's name, the system's limit on "
+            f"an argument of a program, found {size}; write it into a JSON file, and pass flags=('--config=FILE',) to "
             "launch_engine or EngineOptions"
         )
     return word
@@ -197,7 +197,8 @@ class EngineProcess(ClosesOnExit, NotPicklable):
             if not isinstance(error, OSError):
                 raise
             if (why := child.too_long(error, command)) is not None:
-                raise EngineStartFailed(f"{why}: long options fit into a JSON file, flags=('--config=FILE',)") from error
+                hint = "long options fit into a JSON file: flags=('--config=FILE',)"
+                raise EngineStartFailed(f"{why}; {hint}") from error
             raise EngineStartFailed(
                 f"expected an engine's program at {command[0]}, found that it cannot be run: {error.strerror}; "
                 + (child.RAISE_LIMITS if child.met_limit(error) else f"build it, or set {program.VARIABLE}")
@@ -330,9 +331,7 @@ class Log:
             file.close()
 
 
-def _stop(
-    process: "subprocess.Popen[bytes]", name: str, pipe: "child.LauncherPipe", log: "Log", owner: int
-) -> None:
+def _stop(process: "subprocess.Popen[bytes]", name: str, pipe: "child.LauncherPipe", log: "Log", owner: int) -> None:
     """Ends an engine; holds no reference to its EngineProcess, so that it can run when that is collected."""
     if os.getpid() != owner:
         return

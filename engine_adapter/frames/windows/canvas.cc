@@ -6,9 +6,10 @@
 namespace tandem {
 
 absl::Status Canvas::Available() {
-  return MakeError(ErrorCode::kUnsupported,
-                   "frames: expected a system with images, found Windows, where "
-                   "Tandem draws none; use Linux or WSL 2, or the live scene");
+  return MakeError(
+      ErrorCode::kUnsupported,
+      "frames: expected a system with images, found Windows, where "
+      "Tandem draws none; use Linux or WSL 2, or the live scene");
 }
 
 Canvas::Canvas(const FrameTile&, CanvasSize) {}

@@ -5,9 +5,10 @@
 namespace tandem {
 
 absl::StatusOr<std::unique_ptr<EglContext>> EglContext::Create() {
-  return MakeError(ErrorCode::kUnsupported,
-                   "frames: expected OpenGL by EGL, found Windows, where Tandem "
-                   "draws no images; use Linux or WSL 2, or the live scene");
+  return MakeError(
+      ErrorCode::kUnsupported,
+      "frames: expected OpenGL by EGL, found Windows, where Tandem "
+      "draws no images; use Linux or WSL 2, or the live scene");
 }
 
 EglContext::~EglContext() = default;
