@@ -1,6 +1,6 @@
 """Makes the wheel for Windows from the one for Linux: its Python sources and models, and programs built by mingw-w64.
 
-Left out is what Windows does not have (docs/platforms.md): the daemon with tandemctl, the gateway, and views. The modules
+Left out is what Windows lacks (docs/platforms.md): the daemon with tandemctl, the gateway, and views. The modules
 and the engine's program are linked statically, but for MuJoCo's DLL, which lies beside the program.
 
     python windows_wheel.py --out FOLDER tandem_shm-0.1.0-cp311-*-linux*.whl tandem/engine_server.exe=FILE ...
