@@ -52,7 +52,7 @@ class ClassicFrames final : public FrameSource {
     poses_[place] = environments_[envs_[place]]->pose();
   }
 
-  absl::Status Start() override { return absl::OkStatus(); }
+  absl::Status Start() override { return Canvas::Available(); }
 
   absl::Status Draw(uint32_t place, const FrameTile& tile) override {
     Canvas canvas(tile, Drawn::kCanvasSize);

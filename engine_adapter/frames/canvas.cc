@@ -26,6 +26,8 @@ uint32_t Width(const FrameTile& tile) {
 
 }  // namespace
 
+absl::Status Canvas::Available() { return absl::OkStatus(); }
+
 Canvas::Canvas(const FrameTile& tile, CanvasSize size)
     : pixels_(reinterpret_cast<agg::int8u*>(tile.first), Width(tile),
               static_cast<uint32_t>(tile.rows), static_cast<int>(tile.stride)),

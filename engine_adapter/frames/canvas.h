@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <span>
 
+#include "absl/status/status.h"
 #include "engine_adapter/frame_source.h"
 
 namespace tandem {
@@ -58,6 +59,9 @@ struct CanvasSize {
 // omitted.
 class Canvas {
  public:
+  // Call it first. kUnsupported: this system has no drawings.
+  static absl::Status Available();
+
   Canvas(const FrameTile& tile, CanvasSize size);
 
   // With a margin of half a unit: Gymnasium fills the pixels that an edge
@@ -74,9 +78,9 @@ class Canvas {
   void Fill(Shape& shape, Color color);
 
   agg::rendering_buffer pixels_;
-  double scale_;    // the tile's pixels for one unit
-  Point top_left_;  // of the drawing, in the tile's pixels
-  double height_;   // in units
+  double scale_ = 1;   // the tile's pixels for one unit
+  Point top_left_;     // of the drawing, in the tile's pixels
+  double height_ = 0;  // in units
 };
 
 }  // namespace tandem

@@ -307,7 +307,7 @@ absl::StatusOr<std::unique_ptr<Engine>> MakeModelEngine(
     const std::string& mjcf_path, TaskRequest request) {
   absl::StatusOr<ModelPtr> model = LoadModel({.path = mjcf_path});
   if (!model.ok()) return About("--model", model.status());
-  std::string name = std::filesystem::path(mjcf_path).stem();
+  std::string name = std::filesystem::path(mjcf_path).stem().string();
   name.resize(std::min(name.size(), kLongestName));
   return MakeEngine(kMjcfModel, *std::move(model), mjcf_path, std::move(name),
                     request);

@@ -76,7 +76,7 @@ namespace Tandem
                 self.Free();
                 throw;
             }
-            _arrays = new EngineArrays(Array);
+            _arrays = new EngineArrays(Array, Find("infos", mayLack: true));
         }
 
         // The engine of tandem_serve, which closes it.
@@ -84,7 +84,7 @@ namespace Tandem
         {
             _handle = new TandemHandle(borrowed, handle => 0);
             _work = work;
-            _arrays = new EngineArrays(Array);
+            _arrays = new EngineArrays(Array, Find("infos", mayLack: true));
         }
 
         /// <summary>The number of environments.</summary>
@@ -112,11 +112,16 @@ namespace Tandem
 
         /// <summary>Finds an array: "obs", "actions", "rewards", "terminateds", "truncateds", "infos", "images", and
         /// the fields by their names.</summary>
-        public RegionArray Array(string name)
+        public RegionArray Array(string name) => Find(name, mayLack: false);
+
+        private RegionArray Find(string name, bool mayLack)
         {
             tandem_array array = default(tandem_array);
             array.struct_size = (uint)sizeof(tandem_array);
-            TandemException.Check(Native.tandem_engine_array(_handle, Utf8.Bytes(name), &array));
+            int code = Native.tandem_engine_array(_handle, Utf8.Bytes(name), &array);
+            // No exception: this is called within tandem_serve, and Wine 8 ends a program that unwinds there.
+            if (mayLack && code == (int)ErrorCode.InvalidArgument) return null;
+            TandemException.Check(code);
             return new RegionArray(name, ref array, this);
         }
 

@@ -188,8 +188,8 @@ namespace Tandem
         private readonly Func<string, RegionArray> _find;
         private readonly Dictionary<string, RegionArray> _named = new Dictionary<string, RegionArray>();
 
-        // Infos is null if the engine has none.
-        internal EngineArrays(Func<string, RegionArray> find)
+        // `infos`: null if the engine has none.
+        internal EngineArrays(Func<string, RegionArray> find, RegionArray infos)
         {
             _find = find;
             Obs = find("obs");
@@ -197,13 +197,7 @@ namespace Tandem
             Rewards = find("rewards");
             Terminateds = find("terminateds");
             Truncateds = find("truncateds");
-            try
-            {
-                Infos = find("infos");
-            }
-            catch (TandemException e) when (e.Code == ErrorCode.InvalidArgument)
-            {
-            }
+            Infos = infos;
         }
 
         // Any thread.

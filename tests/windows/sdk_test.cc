@@ -100,7 +100,8 @@ TEST_P(Sdk, ASecondEngineOfTheNameIsRefused) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Examples, Sdk,
-                         testing::Values("c_engine", "cpp_engine"));
+                         testing::Values("c_engine", "cpp_engine",
+                                         "CounterEngine.exe"));
 
 }  // namespace
 }  // namespace tandem

@@ -5,6 +5,7 @@ from which each program links what it needs. ninja builds and runs what has chan
 
   tests/NAME.exe.passed   a test program, and that it has passed; NAME.exe.passed.log is its output
   sdk/libtandem-1.dll     the SDK's library; beside it the import library of mingw-w64 and tandem.def for MSVC's `lib`
+  wheel/                  the extension modules and the engine's program, for windows_wheel.py
 """
 
 import argparse
@@ -24,19 +25,26 @@ _SDK = (
     ":(glob)sdk/*.cc",
     "transport/gpu/cuda_driver.cc",
     "transport/gpu/exported_arrays.cc",
+    "transport/gpu/imported_arrays.cc",
+    "transport/gpu/region_copies.cc",
+)
+_MODULES = {"_native": ":(glob)client_py/bindings/*.cc", "_engine": ":(glob)client_py/engine_bindings/*.cc"}
+_SERVER = tuple(
+    f":(glob)engine_adapter/{folder}/*.cc" for folder in ("classic_control", "frames/windows", "mujoco/**", "server")
 )
 _TESTS = ("tests/windows/*.cc", "tests/faults/counting_peers.cc")
 # Parts of paths of sources that Windows has no use for, or has another one instead; windows_tests.txt has tests.
 _LEFT_OUT = {
     "/additions_only": "FlatBuffers' parser",
     "/allocation_counter": "glibc",
-    "/frames/canvas": "AGG",
     "/fuzz_": "fuzz targets",
     "/generate": "writes golden samples",
     "/linux/": "Linux",
     "base/guarded": "glibc's cancellation of threads",
     "base/images/image_files": "libjpeg and libpng",
     "base/os/not_there_yet": "macOS",
+    "frames/canvas": "AGG",
+    "render/egl_context": "EGL",
     "sdk/codec_stderr": "libjpeg and libpng",
     "sdk/write_cart": "a tool of the build",
 }
@@ -77,6 +85,11 @@ rule library
   command = {_COMPILER} -shared -static -Wl,--allow-multiple-definition $
     -o sdk/libtandem-1.dll sdk/tandem.def $
     -Wl,--out-implib,sdk/libtandem.dll.a $api -Wl,--start-group $archives -Wl,--end-group $libraries
+  description = link $out
+# ld takes names of functions from the other's DLL itself.
+rule module
+  command = {_COMPILER} $shared -static -Wl,--allow-multiple-definition -s -o $out $
+    -Wl,--start-group $in -Wl,--end-group $libraries
   description = link $out
 rule copy
   command = cp $in $out
@@ -163,6 +176,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--abseil", type=Path, required=True, help="folder of Abseil's source")
     parser.add_argument("--googletest", type=Path, default=Path("/usr/src/googletest"), help="folder of GoogleTest's")
+    parser.add_argument("--python", type=Path, required=True, help="folder of Python for Windows and its packages")
+    parser.add_argument("--pybind11", type=Path, required=True, help="folder of pybind11's headers")
     parser.add_argument("build", type=Path, help="folder for build.ninja and what it builds")
     options = parser.parse_args()
     root, build, google = Path.cwd(), options.build, options.googletest
@@ -212,6 +227,19 @@ def main() -> None:
         ninja.add(
             f"sdk/{example}.exe", "example", f"$root/sdk/examples/{source} | sdk/libtandem.dll.a", language=language
         )
+
+    python, packages = options.python, options.python / "packages"
+    archives = "inside.a core.a abseil.a"
+    own = f"-O2 {_OURS} -isystem {options.pybind11} -isystem include/python"
+    native, engine = (ninja.objects(_listed([pattern]), own, "most") for pattern in _MODULES.values())
+    bindings = ninja.add("bindings.a", "archive", " ".join(native))
+    for name, objects in (("_native", native), ("_engine", [*engine, bindings])):
+        needs = f"{' '.join(objects)} {archives} {python}/python311.dll"
+        ninja.add(f"wheel/{name}.cp311-win_amd64.pyd", "module", needs, shared="-shared")
+    own = f"-O2 {_OURS} -isystem {packages}/mujoco/include -isystem include/agg2"
+    server = [path for path in _listed(_SERVER) if "/testing/" not in path and not path.endswith("_test.cc")]
+    needs = f"{' '.join(ninja.objects(server, own, 'most'))} {archives} {packages}/mujoco/mujoco.dll"
+    ninja.add("wheel/engine_server.exe", "module", needs)
     ninja.write()
 
 

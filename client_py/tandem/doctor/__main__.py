@@ -5,23 +5,25 @@ import json
 import sys
 from collections.abc import Callable, Iterator
 
-from tandem.doctor import gpu, installation, machine, shared_memory
+from tandem.doctor import installation
 from tandem.doctor.finding import Finding, Findings, Level, fail
 from tandem.printable import printable_lines
 
-_CHECKS: tuple[Callable[[], Findings], ...] = (
-    installation.check_system,
-    installation.check_versions,
-    shared_memory.check_mount,
-    shared_memory.check_files,
-    shared_memory.check_regions,
-    machine.check_limits,
-    machine.check_memory,
-    machine.check_cores,
-    machine.check_huge_pages,
-    gpu.check_gpu,
-    installation.check_engine,
-)
+_CHECKS: tuple[Callable[[], Findings], ...] = (installation.check_system, installation.check_versions)
+if sys.platform != "win32":
+    from tandem.doctor import gpu, machine, shared_memory
+
+    _CHECKS += (
+        shared_memory.check_mount,
+        shared_memory.check_files,
+        shared_memory.check_regions,
+        machine.check_limits,
+        machine.check_memory,
+        machine.check_cores,
+        machine.check_huge_pages,
+        gpu.check_gpu,
+    )
+_CHECKS += (installation.check_engine,)
 
 
 def _findings() -> Iterator[Finding]:

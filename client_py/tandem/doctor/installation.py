@@ -22,6 +22,11 @@ _REINSTALL = "pip install --force-reinstall the wheel; in a clone: run tools/pyt
 def check_system() -> Findings:
     """Is this a system that Tandem runs on?"""
     system = f"{platform.system()} {platform.release()}, {platform.machine()}"
+    if platform.system() == "Windows":
+        yield warn(
+            "system", f"{system}, tested under Wine alone", "report what fails; docs/install.md has what is there"
+        )
+        return
     if platform.system() != "Linux":
         yield fail("system", system, "use Linux; other systems are not supported yet (docs/install.md)")
         return
@@ -57,7 +62,7 @@ def check_engine() -> Findings:
     outcome = run_python("-m", "tandem.doctor.probes", "extension")
     if outcome.trouble:
         next_step = _REINSTALL
-        if not list(_PACKAGE.glob("_native*.so")):
+        if not list(_PACKAGE.glob("_native*.[sp][oy]*")):
             next_step = (
                 f"{_PACKAGE} has no extension. If it is a source folder, run this from another; else {_REINSTALL}"
             )
@@ -93,7 +98,7 @@ def check_engine() -> Findings:
     if left:
         yield fail("engine's end", f"it left {', '.join(left)}", f"rm {' '.join(left)}")
     else:
-        yield ok("engine's end", "it ended, and left nothing in /dev/shm")
+        yield ok("engine's end", "it ended, and left nothing behind")
 
 
 def _left_behind(name: str) -> list[str]:

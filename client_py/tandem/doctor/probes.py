@@ -63,7 +63,7 @@ def engine(name: str) -> dict[str, Any]:
     started = time.monotonic()
     with process.launch_engine(_TASK, name=name) as served:
         start_secs = time.monotonic() - started
-        maps = Path(f"/proc/{served.pid}/maps").read_text("utf-8")
+        libraries = _libraries(served.pid)
         with SharedMemoryClient(name) as trainer:
             trainer.reset(seed=0)
             for _ in range(_STEPS):
@@ -75,8 +75,16 @@ def engine(name: str) -> dict[str, Any]:
         "start_secs": start_secs,
         "step_p50_us": stats.step_p50_us,
         "step_p99_us": stats.step_p99_us,
-        "libraries": sorted({line.split(maxsplit=5)[5] for line in maps.splitlines() if "libmujoco" in line}),
+        "libraries": libraries,
     }
+
+
+def _libraries(pid: int) -> list[str]:
+    """Returns the paths of MuJoCo in an engine's process."""
+    if sys.platform == "win32":  # where a program's folder comes first
+        return [str(program.find().with_name("mujoco.dll"))]
+    maps = Path(f"/proc/{pid}/maps").read_text("utf-8")
+    return sorted({line.split(maxsplit=5)[5] for line in maps.splitlines() if "libmujoco" in line})
 
 
 _PROBES: dict[str, Callable[..., Any]] = {

@@ -1,11 +1,9 @@
 """`launch_engine`: an engine in a process of its own, which ends with its launcher."""
 
 import contextlib
-import errno
-import fcntl
 import os
-import signal
 import subprocess
+import sys
 import time
 import warnings
 import weakref
@@ -32,24 +30,15 @@ from tandem.errors import (
 from tandem.handles import ClosesOnExit, NotPicklable
 from tandem.printable import printable, printable_lines
 
+if sys.platform == "win32":
+    from tandem.engine import child_windows as child
+else:
+    from tandem.engine import child_linux as child
+
 _LOG_TAIL_BYTES = 8192
 _LOG_TAIL_LINES = 20
 _POLL_SECS = 0.0005
 _GRACE_SECS = 5.0
-# The kernel's MAX_ARG_STRLEN, of which one byte is the NUL at the end.
-_MOST_WORD_BYTES = 32 * os.sysconf("SC_PAGESIZE")
-
-# Ends of pipes. When one closes, its engine knows that the launcher is gone. A forked child must not keep them open.
-_launcher_pipes: set[int] = set()
-
-
-def _drop_pipes_in_child() -> None:
-    for pipe in _launcher_pipes:
-        os.close(pipe)
-    _launcher_pipes.clear()
-
-
-os.register_at_fork(after_in_child=_drop_pipes_in_child)
 
 
 def launch_engine(
@@ -156,10 +145,10 @@ def _word(word: str) -> str:
         size = -1
     if size < 0 or "\0" in word:
         raise InvalidArgument(f"{flag}: expected a str without NULs and lone surrogates, found {shown(value)}")
-    if size >= _MOST_WORD_BYTES:
+    if size >= child.MOST_WORD_BYTES:
         raise InvalidArgument(
-            f"{flag}: expected at most {_MOST_WORD_BYTES - 1} bytes with the flag's name, the kernel's limit on an "
-            f"argument of a program, found {size}; write it into a JSON file, and pass flags=('--config=FILE',) to "
+            f"{flag}: expected at most {child.MOST_WORD_BYTES - 1} bytes with the flag's name, the system's limit on "
+            f"an argument of a program, found {size}; write it into a JSON file, and pass flags=('--config=FILE',) to "
             "launch_engine or EngineOptions"
         )
     return word
@@ -191,49 +180,32 @@ class EngineProcess(ClosesOnExit, NotPicklable):
             # `_stop` closes it, too, except in a forked child. Finalizers run in reverse order: this after `_stop`.
             close_log = weakref.finalize(self, self._log.close)
             try:
-                engine_end, launcher_end = _pipe()
+                pipe = child.LauncherPipe()
             except BaseException:
                 close_log()
                 raise
         except OSError as error:
             raise EngineStartFailed(
-                f"expected room for an engine's log and pipe, found none: {error.strerror}; raise `ulimit -n`"
+                f"expected room for an engine's log and pipe, found none: {error.strerror}; {child.RAISE_LIMITS}"
             ) from error
-        _launcher_pipes.add(launcher_end)
         try:
-            self._process = subprocess.Popen(
-                [*command, f"--launcher_fd={engine_end}"],
-                env=program.variables(),
-                stdin=subprocess.DEVNULL,
-                stdout=self._log.fileno(),
-                stderr=self._log.fileno(),
-                pass_fds=(engine_end,),
-                start_new_session=True,
-            )
+            self._process = pipe.start(command, program.variables(), self._log.file)
         except BaseException as error:
             # Also an interrupt: a started engine ends when the pipe closes.
-            _close_pipe(launcher_end)
+            pipe.close()
             close_log()
             if not isinstance(error, OSError):
                 raise
-            if error.errno == errno.E2BIG:
-                taken = sum(len(os.fsencode(word)) + 1 for word in command)
-                others = sum(len(name) + len(value) + 2 for name, value in os.environb.items())
-                raise EngineStartFailed(
-                    "expected arguments and environment variables within the kernel's limit, a quarter of `ulimit -s`, "
-                    f"found {taken} bytes of arguments and {others} bytes of environment variables; raise `ulimit -s`, "
-                    "or shorten them: long options fit into a JSON file, flags=('--config=FILE',)"
-                ) from error
-            limits = error.errno in (errno.EAGAIN, errno.EMFILE, errno.ENFILE, errno.ENOMEM)
+            if (why := child.too_long(error, command)) is not None:
+                hint = "long options fit into a JSON file: flags=('--config=FILE',)"
+                raise EngineStartFailed(f"{why}; {hint}") from error
             raise EngineStartFailed(
                 f"expected an engine's program at {command[0]}, found that it cannot be run: {error.strerror}; "
-                + ("raise `ulimit -n` or `ulimit -u`" if limits else f"build it, or set {program.VARIABLE}")
+                + (child.RAISE_LIMITS if child.met_limit(error) else f"build it, or set {program.VARIABLE}")
             ) from error
-        finally:
-            os.close(engine_end)
         self._name = name = name.replace("{pid}", str(self._process.pid))
         # Runs at the latest when the interpreter ends.
-        self._stop = weakref.finalize(self, _stop, self._process, name, launcher_end, self._log, os.getpid())
+        self._stop = weakref.finalize(self, _stop, self._process, name, pipe, self._log, os.getpid())
         log, pid = self._log, self._launcher_pid
 
         def add_log(error: TandemError) -> None:
@@ -269,7 +241,7 @@ class EngineProcess(ClosesOnExit, NotPicklable):
         return self._log.tail()
 
     def close(self) -> None:
-        """Ends the engine, by SIGTERM and then by SIGKILL, and waits for its end. A second call has no effect.
+        """Asks the engine to end, kills it after five seconds, and waits for its end. A second call has no effect.
 
         Its region is removed. In a forked child this does nothing.
         """
@@ -297,7 +269,7 @@ class EngineProcess(ClosesOnExit, NotPicklable):
             raise refusal if kind == InvalidArgument.__name__ else errors.from_native(kind, str(refusal), self._name)
         earlier = words.rpartition("\n")[0] if reason else words
         said = f"The end of its log:\n{earlier}" if earlier else f"Its log has nothing{' else' if reason else ''}."
-        if exit_code == -signal.SIGKILL:
+        if exit_code == -9:  # SIGKILL, which Windows does not have
             said += f"\nNext: {errors.OUT_OF_MEMORY}."
         if reason:
             what = f"{what}: {refusal}"
@@ -319,30 +291,33 @@ class EngineProcess(ClosesOnExit, NotPicklable):
 class Log:
     """The standard output and standard error of a process, such as an engine.
 
-    A file rather than a pipe, so that the engine needs no reader. It has no name, and ends with its last user.
+    A file rather than a pipe, so that the engine needs no reader.
     """
 
     def __init__(self) -> None:
-        """Makes the file; OSError: this process has too many open files."""
-        self._file: int | None = os.memfd_create("tandem-log")
+        """Makes the file; OSError: as LogFile's."""
+        self._file: child.LogFile | None = child.LogFile()
         self._last_tail = ""
 
-    def fileno(self) -> int:
-        """Returns the descriptor, for a child process."""
+    @property
+    def file(self) -> "child.LogFile":
+        """The file; only before `close`."""
         assert self._file is not None
         return self._file
 
+    def fileno(self) -> int:
+        """Returns the descriptor, for a child process."""
+        return self.file.fileno()
+
     def tail(self) -> str:
-        """Reads the end; the engine's offset of the file stays. After `close`: the end at that time."""
-        file = self._file
-        if file is None:
+        """Reads the end. After `close`: the end at that time."""
+        if self._file is None:
             return self._last_tail
-        size = os.fstat(file).st_size
-        start = max(0, size - _LOG_TAIL_BYTES)
-        lines = printable_lines(os.pread(file, size - start, start)).split("\n")
+        text, is_cut = self._file.end(_LOG_TAIL_BYTES)
+        lines = printable_lines(text).split("\n")
         if not lines[-1]:
             del lines[-1]
-        return "\n".join(lines[1 if start and len(lines) > 1 else 0 :][-_LOG_TAIL_LINES:])
+        return "\n".join(lines[1 if is_cut and len(lines) > 1 else 0 :][-_LOG_TAIL_LINES:])
 
     def close(self) -> None:
         """Closes the file and keeps its end. A second call has no effect."""
@@ -353,18 +328,17 @@ class Log:
             self._last_tail = self.tail()
         finally:
             self._file = None
-            os.close(file)
+            file.close()
 
 
-def _stop(process: subprocess.Popen[bytes], name: str, launcher_end: int, log: "Log", owner: int) -> None:
+def _stop(process: "subprocess.Popen[bytes]", name: str, pipe: "child.LauncherPipe", log: "Log", owner: int) -> None:
     """Ends an engine; holds no reference to its EngineProcess, so that it can run when that is collected."""
     if os.getpid() != owner:
         return
     errors.details.pop(name, None)
     try:
         if process.poll() is None:
-            process.send_signal(signal.SIGTERM)
-            process.send_signal(signal.SIGCONT)  # a stopped process cannot answer
+            pipe.ask_to_stop(process)
             process.wait(_GRACE_SECS)
     except subprocess.TimeoutExpired:
         pass
@@ -372,28 +346,10 @@ def _stop(process: subprocess.Popen[bytes], name: str, launcher_end: int, log: "
         if process.poll() is None:
             process.kill()
             process.wait()
-        _close_pipe(launcher_end)
+        pipe.close()
         log.close()
         with contextlib.suppress(TandemError):  # another engine has the name by now
             remove_if_dead(name)  # a killed engine leaves it
-
-
-def _pipe() -> tuple[int, int]:
-    """Returns the two ends of a pipe; neither is a standard stream, which Popen would replace."""
-    with contextlib.ExitStack() as low, contextlib.ExitStack() as made:
-        pipe, ends = os.pipe(), []
-        for end in pipe:
-            low.callback(os.close, end)
-        for end in pipe:
-            ends.append(fcntl.fcntl(end, fcntl.F_DUPFD_CLOEXEC, 3))
-            made.callback(os.close, ends[-1])
-        made.pop_all()
-        return ends[0], ends[1]
-
-
-def _close_pipe(pipe: int) -> None:
-    _launcher_pipes.discard(pipe)
-    os.close(pipe)
 
 
 def _engine_pid(name: str) -> int | None:

@@ -1,6 +1,7 @@
 """The engine's program: its path, its environment variables, and the command `tandem-engine`, which runs it."""
 
 import os
+import subprocess
 import sys
 from pathlib import Path
 from typing import NoReturn
@@ -38,6 +39,8 @@ def find(server: str | os.PathLike[str] | None = None) -> Path:
 def _places(installed: str, built: Path) -> list[Path]:
     """Returns where a program may be: in the package, or where Bazel builds it."""
     root = _PACKAGE.parent.parent
+    if sys.platform == "win32":
+        return [_PACKAGE / f"{installed}.exe"]
     return [_PACKAGE / installed, root / built, root / "bazel-bin" / built]
 
 
@@ -96,6 +99,8 @@ def main() -> NoReturn:
     """Replaces this process by the program, with the same arguments; SystemExit if there is none, or it cannot run."""
     try:
         server = find()
+        if sys.platform == "win32":  # where exec would end this process at once
+            sys.exit(subprocess.run([str(server), *sys.argv[1:]], env=variables()).returncode)
         os.execve(server, [str(server), *sys.argv[1:]], variables())
     except (EngineStartFailed, OSError) as error:
         raise SystemExit(f"tandem-engine: {error}") from error

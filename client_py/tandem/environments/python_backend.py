@@ -2,6 +2,7 @@
 
 import functools
 import os
+import sys
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -13,7 +14,7 @@ from tandem._native import MAX_FRAME_SIDE, MAX_IMAGES
 from tandem.arguments import integer, shown
 from tandem.client import AutoresetMode, SharedMemoryClient
 from tandem.engine.options import FrameOptions, WorkerOptions, shown_envs, size_of
-from tandem.errors import InvalidArgument
+from tandem.errors import InvalidArgument, Unsupported
 from tandem.workers.frames import FramePlan
 from tandem.workers.pickled import modules_of, pickled
 from tandem.workers.processes import WorkerProcesses
@@ -42,8 +43,14 @@ def start_workers(
 
     Raises:
       InvalidArgument: An invalid number of workers, a function that cannot be pickled, invalid frames or options.
+      Unsupported: This is Windows.
       EngineStartFailed: An environment could not be made.
     """
+    if sys.platform == "win32":
+        raise Unsupported(
+            "environments in Python: expected Linux, whose workers are forked, found Windows; use WSL 2, "
+            "gymnasium.vector, or a task of tandem.list_tasks()"
+        )
     if not isinstance(options, WorkerOptions):
         raise InvalidArgument(f"engine: expected tandem.WorkerOptions, found {shown(options)}")
     if options.batch_size is not None and not takes_batches:

@@ -4,6 +4,7 @@ import atexit
 import contextlib
 import os
 import signal
+import sys
 import threading
 import time
 from collections.abc import Iterator, Sequence
@@ -144,11 +145,11 @@ def _stop_requests() -> Iterator[threading.Event]:
 
     earlier: dict[int, Any] = {}
     if threading.current_thread() is threading.main_thread():
-        defaults = {
-            signal.SIGINT: signal.default_int_handler,
-            signal.SIGTERM: signal.SIG_DFL,
-            signal.SIGHUP: signal.SIG_DFL,
-        }
+        defaults: dict[int, Any] = {signal.SIGINT: signal.default_int_handler, signal.SIGTERM: signal.SIG_DFL}
+        if sys.platform == "win32":
+            defaults[signal.SIGBREAK] = signal.SIG_DFL
+        else:
+            defaults[signal.SIGHUP] = signal.SIG_DFL
         for signal_number, default in defaults.items():
             if signal.getsignal(signal_number) is default:
                 earlier[signal_number] = signal.signal(signal_number, on_signal)

@@ -10,7 +10,6 @@ Messages are pickled. Each end trusts the other: one process has started the oth
 import contextlib
 import errno
 import pickle
-import resource
 import select
 import socket
 import struct
@@ -67,6 +66,8 @@ class Channel:
         head += self._exactly(_HEAD.size - len(head), deadline)
         size, count = _HEAD.unpack(head)
         if len(fds) < count:
+            import resource  # Windows imports this module, too
+
             limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
             raise SystemCallFailed(
                 errno.EMFILE,

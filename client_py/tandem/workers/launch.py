@@ -2,7 +2,6 @@
 
 import errno
 import os
-import resource
 import socket
 import subprocess
 import sys
@@ -54,6 +53,8 @@ def launched() -> tuple["subprocess.Popen[bytes]", Channel, Log]:
 
 def make_room_for_files(count: int) -> None:
     """Raises the soft limit on open files for so many more; SystemCallFailed: the hard limit is lower."""
+    import resource  # Windows imports this module, too
+
     soft, hard = (sys.maxsize if limit < 0 else limit for limit in resource.getrlimit(resource.RLIMIT_NOFILE))
     needed = count + len(os.listdir("/proc/self/fd"))
     if needed > hard:

@@ -45,7 +45,7 @@ from tandem.workers.scenes import ScenePlan, ScenePoser, nodes_of
 from tandem.workers.shared_value import SharedValue
 
 # Makes faulthandler write the stacks. Programs rarely use signals of this kind.
-STACK_SIGNAL = signal.SIGRTMIN + 7
+STACK_SIGNAL = signal.SIGRTMIN + 7 if sys.platform != "win32" else 0
 
 _WAIT_SECS = 0.2  # between two looks at whether the trainer lives
 _PR_SET_PDEATHSIG = 1

@@ -6,6 +6,7 @@ import re
 import signal
 import struct
 import subprocess
+import sys
 import time
 import weakref
 from collections.abc import Sequence
@@ -34,7 +35,8 @@ def _close_channels_in_child() -> None:
         channel.close()
 
 
-os.register_at_fork(after_in_child=_close_channels_in_child)
+if sys.platform != "win32":
+    os.register_at_fork(after_in_child=_close_channels_in_child)
 
 
 class Deadline:

@@ -31,7 +31,8 @@ std::vector<std::string> Folders(const std::string& assets_folder) {
   if (!assets_folder.empty()) return {assets_folder};
   std::vector<std::string> folders;
   const std::filesystem::path program(ProgramPath());
-  if (!program.empty()) folders.push_back(program.parent_path() / "assets");
+  if (!program.empty())
+    folders.push_back((program.parent_path() / "assets").string());
   // NOLINTNEXTLINE(concurrency-mt-unsafe): nothing here changes the environment
   if (const char* runfiles = std::getenv("RUNFILES_DIR")) {
     folders.push_back(absl::StrCat(runfiles, "/", kInRunfiles));

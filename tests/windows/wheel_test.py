@@ -1,0 +1,165 @@
+"""The wheel for Windows, run by CPython for Windows under Wine: a part of `tools/test --with windows`."""
+
+import contextlib
+import mmap
+import os
+import signal
+import struct
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import gymnasium
+import numpy as np
+import pytest
+
+import tandem
+from tandem._native import engine_pid
+
+ENVS = 16
+FOLDER = Path(__file__).parent
+FOLDER_OF_BUILD = Path(sys.executable).parents[1]  # that of tools/build/windows_ninja.py
+
+
+def test_half_cheetah_equals_gymnasiums() -> None:
+    """To 1e-6 over 200 steps of random actions, by the same MuJoCo; the episode's end too."""
+    envs = tandem.make_vec("HalfCheetah-v5", ENVS)
+    theirs = gymnasium.vector.SyncVectorEnv([lambda: gymnasium.make("HalfCheetah-v5")] * ENVS)
+    rng = np.random.default_rng(0)
+    try:
+        np.testing.assert_allclose(envs.reset(seed=3)[0], theirs.reset(seed=3)[0], atol=1e-6)
+        for _ in range(200):
+            actions = rng.uniform(-1, 1, (ENVS, 6)).astype(np.float32)
+            for ours, gymnasiums in zip(envs.step(actions)[:4], theirs.step(actions)[:4], strict=True):
+                np.testing.assert_allclose(ours, gymnasiums, atol=1e-6)
+    finally:
+        envs.close()
+        theirs.close()
+
+
+@pytest.mark.parametrize("task", tandem.list_tasks())
+def test_each_task_runs_to_the_end_of_an_episode(task: str) -> None:
+    """And its observations are in its space."""
+    with contextlib.closing(tandem.make_vec(task, 3, options=tandem.TaskOptions(max_episode_steps=20))) as envs:
+        observations, _ = envs.reset(seed=1)
+        envs.action_space.seed(1)
+        ends = 0
+        for _ in range(45):
+            observations, _, terminations, truncations, _ = envs.step(envs.action_space.sample())
+            ends += int((terminations | truncations).sum())
+        assert observations in envs.observation_space
+        assert ends >= 3
+
+
+def test_a_killed_engine_is_peer_gone_and_leaves_nothing() -> None:
+    """Its name is free at once, and its log is in the error."""
+    with tandem.launch_engine("Hopper-v5", num_envs=2, name="wheel-killed") as engine:
+        client = tandem.SharedMemoryClient("wheel-killed")
+        client.reset()
+        os.kill(engine.pid, signal.SIGTERM)  # TerminateProcess
+        with pytest.raises(tandem.PeerGone, match="serving 'wheel-killed'"):
+            for _ in range(1000):
+                client.step(np.zeros((2, 3), np.float32))
+        with tandem.launch_engine("Hopper-v5", num_envs=2, name="wheel-killed"):
+            client.close()
+    with pytest.raises(tandem.NotReady):
+        engine_pid("wheel-killed")
+
+
+@pytest.mark.parametrize("end", ["sys.exit()", "1 / 0", "os._exit(3)", "os.abort()"])
+def test_an_engine_ends_with_its_launcher(end: str) -> None:
+    """However that ends."""
+    program = f"import os, sys, tandem; tandem.launch_engine('Pendulum-v1', name='wheel-left'); {end}"
+    subprocess.run([sys.executable, "-c", program], stderr=subprocess.DEVNULL)
+    deadline = time.monotonic() + 60
+    while True:
+        try:
+            engine_pid("wheel-left")
+        except tandem.NotReady:
+            return
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+def test_a_second_engine_of_a_name_is_refused() -> None:
+    """By the name's engine's process id."""
+    with tandem.launch_engine("Pendulum-v1", name="wheel-twice") as engine:
+        with pytest.raises(tandem.AlreadyAttached, match=f"pid {engine.pid}"):
+            tandem.launch_engine("Pendulum-v1", name="wheel-twice")
+        with tandem.SharedMemoryClient("wheel-twice"), pytest.raises(tandem.AlreadyAttached):
+            tandem.SharedMemoryClient("wheel-twice")
+
+
+def test_what_windows_lacks_is_unsupported_and_names_the_way() -> None:
+    """Workers and images."""
+    with pytest.raises(tandem.Unsupported, match="WSL 2"):
+        tandem.make_vec("Taxi-v4", 2)
+    for task in ("HalfCheetah-v5", "CartPole-v1"):
+        with pytest.raises(tandem.Unsupported, match="WSL 2"):
+            tandem.launch_engine(task, images=(32, 32))
+
+
+def test_a_wrong_option_is_refused_as_on_linux() -> None:
+    """By its name."""
+    with pytest.raises(tandem.InvalidArgument, match="reset_noise"):
+        tandem.make_vec("HalfCheetah-v5", 2, reset_noise=0.1)
+    with pytest.raises(tandem.EngineStartFailed, match="nowhere"):
+        tandem.launch_engine("HalfCheetah-v5", server=r"Z:\nowhere\engine.exe")
+
+
+def test_an_engine_in_python_serves_clients_of_the_first_description() -> None:
+    """One of `multiprocessing.shared_memory`, one of `mmap` with a tag name, and one of this package."""
+    with tandem.launch_engine(num_envs=3, server=FOLDER / "counting_engine.py") as engine:
+        foreign = [sys.executable, str(FOLDER.parent / "interop" / "foreign_client.py"), engine.name]
+        assert "502 exchanges" in subprocess.run(foreign, check=True, capture_output=True, text=True).stdout
+        steps_by_mmap(engine.name)
+        with tandem.SharedMemoryClient(engine.name) as client:
+            client.reset()
+            assert (client.step(np.ones((3, 3), np.float32))[0] == [1, 1]).all()
+
+
+def steps_by_mmap(name: str) -> None:
+    """Steps a region by Windows' own way to find memory by its name, without a lock or a wait."""
+    memory = mmap.mmap(-1, 4096, tagname=name, access=mmap.ACCESS_WRITE)
+    num_envs, obs_size, act_size = struct.unpack_from("<III", memory, 20)
+    obs_at, act_at = struct.unpack_from("<QQ", memory, 384)
+    memory.close()
+    memory = mmap.mmap(-1, act_at + 4 * num_envs * act_size, tagname=name, access=mmap.ACCESS_WRITE)
+    obs = np.ndarray((num_envs, obs_size), np.float32, memory, obs_at)
+    actions = np.ndarray((num_envs, act_size), np.float32, memory, act_at)
+    before = obs[0, 0]
+    actions[:] = 5
+    (sent,) = struct.unpack_from("<Q", memory, 256)
+    struct.pack_into("<Q", memory, 256, sent + 1)
+    deadline = time.monotonic() + 60
+    while struct.unpack_from("<Q", memory, 128)[0] != sent + 1:
+        assert time.monotonic() < deadline
+    assert obs[0].tolist() == [before + 1, 5]
+
+
+def test_a_named_map_of_dotnet_and_one_of_python_step_each_other() -> None:
+    """Without Tandem on either side: the description's own snippets."""
+    csharp = FOLDER_OF_BUILD / "csharp"
+    command = [csharp / "runtime" / "dotnet.exe", "exec", "--runtimeconfig", csharp / "runtimeconfig.json"]
+    name = f"LuckyEngine_{os.getpid()}"
+    program = [*command, csharp / "NamedMapEngine.exe", name]
+    engine = subprocess.Popen(program, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    try:
+        assert engine.stdout is not None and engine.stdout.readline() == "ready\n"
+        foreign = [sys.executable, str(FOLDER.parent / "interop" / "foreign_client.py"), name]
+        assert "502 exchanges" in subprocess.run(foreign, check=True, capture_output=True, text=True).stdout
+        steps_by_mmap(name)
+        with pytest.raises(tandem.TandemError):  # it has no more than the first description
+            tandem.SharedMemoryClient(name, attach_timeout=1)
+    finally:
+        engine.communicate()
+    assert engine.returncode == 0
+
+
+def test_the_doctor_finds_a_working_package() -> None:
+    """And says that nobody has tried it on Windows."""
+    doctor = subprocess.run([sys.executable, "-m", "tandem.doctor"], capture_output=True, text=True)
+    assert doctor.returncode == 0, doctor.stdout
+    assert "tested under Wine alone" in doctor.stdout and "mujoco.dll" in doctor.stdout
+    assert "1 WARN, 0 FAIL" in doctor.stdout
