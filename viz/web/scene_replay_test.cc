@@ -182,10 +182,11 @@ TEST(AnimatedGlb, RefusesWhatIsNotAGlbWithTheseNodes) {
     EXPECT_TRUE(refuses(GlbOf(json))) << json;
   }
   for (const size_t deep : {50, 100, 1'000'000}) {
-    EXPECT_EQ(refuses(GlbOf(absl::StrCat(
-                  R"({"nodes":[{"name":"a","mesh":0},{"name":"b","mesh":0}],"x":)",
-                  std::string(deep, '['), std::string(deep, ']'), "}"))),
-              deep > 50)
+    EXPECT_EQ(
+        refuses(GlbOf(absl::StrCat(
+            R"({"nodes":[{"name":"a","mesh":0},{"name":"b","mesh":0}],"x":)",
+            std::string(deep, '['), std::string(deep, ']'), "}"))),
+        deep > 50)
         << deep;
   }
   EXPECT_FALSE(refuses(GlbOf(

@@ -147,14 +147,14 @@ std::optional<Response> Answer(const Request& request, const Access& access,
     // send the cookie with it, because of SameSite=Strict.
     const std::string run =
         IsEscaped(parts.second) ? absl::StrCat("#", parts.second) : "";
-    Response response = RespondOwn(
-        request, http::status::ok, "text/html; charset=utf-8",
-        std::make_shared<const std::string>(
-            absl::StrCat("<!doctype html><meta http-equiv=\"refresh\" "
-                         "content=\"0; url=/",
-                         run,
-                         "\"><link rel=\"icon\" "
-                         "href=\"data:,\"><title>Tandem</title>\n")));
+    Response response =
+        RespondOwn(request, http::status::ok, "text/html; charset=utf-8",
+                   std::make_shared<const std::string>(absl::StrCat(
+                       "<!doctype html><meta http-equiv=\"refresh\" "
+                       "content=\"0; url=/",
+                       run,
+                       "\"><link rel=\"icon\" "
+                       "href=\"data:,\"><title>Tandem</title>\n")));
     response.message.set(http::field::set_cookie, access.SetCookieHeader());
     return response;
   }
