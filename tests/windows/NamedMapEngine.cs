@@ -40,7 +40,8 @@ public static unsafe class NamedMapEngine
     {
         for (long done = 0; ; ++done)
         {
-            while (Volatile.Read(ref *(long*)(at + ActionSeq)) == done) Thread.Yield();
+            // Not "another number": Python's struct writes it byte by byte.
+            while (Volatile.Read(ref *(long*)(at + ActionSeq)) != done + 1) Thread.Yield();
             for (int env = 0; env < Envs; ++env)
             {
                 float* obs = (float*)(at + Obs) + env * ObsSize, action = (float*)(at + Actions) + env * ActSize;
