@@ -17,18 +17,6 @@
 
 namespace tandem::slow_lane {
 
-void FileRelay::Take(const v1::RelayFileRequest* request, Answer answer) {
-  runs_->AdmitFrame(
-      request->run_id(), request->token(),
-      [this, request,
-       answer = std::move(answer)](const absl::Status& admitted) mutable {
-        if (!admitted.ok()) return answer(admitted);
-        loop_.Post([this, request, answer = std::move(answer)]() mutable {
-          answer(Write(*request));
-        });
-      });
-}
-
 absl::StatusOr<v1::RelayFileResponse> FileRelay::Write(
     const v1::RelayFileRequest& request) const {
   const std::string folder = RunFolder::At(data_dir_, request.run_id()).path();

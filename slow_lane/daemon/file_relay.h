@@ -14,7 +14,6 @@
 #include <string>
 #include <utility>
 
-#include "absl/functional/any_invocable.h"
 #include "absl/status/statusor.h"
 #include "program/grpc/event_loop.h"
 #include "schema/protos/slow_lane.pb.h"
@@ -24,8 +23,7 @@ namespace tandem::slow_lane {
 
 class FileRelay {
  public:
-  using Answer =
-      absl::AnyInvocable<void(absl::StatusOr<v1::RelayFileResponse>)>;
+  using Answer = RunSupervisor::Answer<v1::RelayFileResponse>;
 
   // `runs` must outlive this object, which must outlive the thread of `runs`,
   // and all calls.
@@ -37,11 +35,14 @@ class FileRelay {
   // Writes a part: at offset 0 it replaces the file, elsewhere it follows what
   // is there. `request` must live until the answer. Any thread; does not block.
   // Answers on the supervisor's thread or on this object's:
-  //   those of RunSupervisor::AdmitFrame
+  //   those of RunSupervisor::Relay
   //   kInvalidArgument    no such name, or a part that is too large
   //   kOutOfRange         the part does not follow what is there
   //   kUnknown            the system's error, such as a full disk
-  void Take(const v1::RelayFileRequest* request, Answer answer);
+  void Take(const v1::RelayFileRequest* request, Answer answer) {
+    runs_->Relay(request, &loop_, std::move(answer),
+                 [this](const auto& part) { return Write(part); });
+  }
 
  private:
   absl::StatusOr<v1::RelayFileResponse> Write(

@@ -32,18 +32,6 @@ FrameRelay::FrameRelay(RunSupervisor* runs) : runs_(runs), loop_("frames") {
   RemoveDeadRegions();
 }
 
-void FrameRelay::Take(const v1::RelayFrameRequest* request, Answer answer) {
-  runs_->AdmitFrame(
-      request->run_id(), request->token(),
-      [this, request,
-       answer = std::move(answer)](const absl::Status& admitted) mutable {
-        if (!admitted.ok()) return answer(admitted);
-        loop_.Post([this, request, answer = std::move(answer)]() mutable {
-          answer(Show(*request));
-        });
-      });
-}
-
 absl::StatusOr<v1::RelayFrameResponse> FrameRelay::Show(
     const v1::RelayFrameRequest& request) {
   v1::RelayFrameResponse response;

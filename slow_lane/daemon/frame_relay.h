@@ -14,8 +14,8 @@
 
 #include <map>
 #include <string>
+#include <utility>
 
-#include "absl/functional/any_invocable.h"
 #include "absl/status/statusor.h"
 #include "program/grpc/event_loop.h"
 #include "schema/protos/slow_lane.pb.h"
@@ -26,8 +26,7 @@ namespace tandem::slow_lane {
 
 class FrameRelay {
  public:
-  using Answer =
-      absl::AnyInvocable<void(absl::StatusOr<v1::RelayFrameResponse>)>;
+  using Answer = RunSupervisor::Answer<v1::RelayFrameResponse>;
 
   // Removes dead segments. `runs` must outlive this object, which must outlive
   // the thread of `runs`, and all calls.
@@ -37,12 +36,15 @@ class FrameRelay {
 
   // `request` must live until the answer. Any thread; does not block. Answers
   // on the supervisor's thread or on this object's:
-  //   those of RunSupervisor::AdmitFrame
+  //   those of RunSupervisor::Relay
   //   kInvalidArgument    the file is no such JPEG, or too large, or the
   //                       metadata is
   //   kAlreadyExists      another writer on this machine has the run's id
   //   kResourceExhausted  /dev/shm has no room
-  void Take(const v1::RelayFrameRequest* request, Answer answer);
+  void Take(const v1::RelayFrameRequest* request, Answer answer) {
+    runs_->Relay(request, &loop_, std::move(answer),
+                 [this](const auto& frame) { return Show(frame); });
+  }
 
  private:
   // The loop's thread runs these.

@@ -60,6 +60,11 @@ absl::Status CheckGoesOn(const LiveRun& run) {
       "expected a run that goes on, found it ", NameOf(run.row.status)));
 }
 
+void NoteAttemptsBegin(LiveRun* run) {
+  run->row.attempt_begin = run->last;
+  run->row.attempt_printed = run->printed_steps;
+}
+
 void CountRate(LiveRun* run, int64_t now_ns) {
   if (run->counted_ns != 0) {
     const auto rate_of = [&](Stream stream) {

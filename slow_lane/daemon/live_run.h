@@ -156,6 +156,8 @@ absl::Status CheckIsHere(const LiveRun& run);
 absl::Status CheckRunToken(const LiveRun& run, const std::string& run_token);
 // kFailedPrecondition: the run has ended.
 absl::Status CheckGoesOn(const LiveRun& run);
+// Notes that the rows and steps so far are those before the current attempt.
+void NoteAttemptsBegin(LiveRun* run);
 // Computes steps and episodes a second since the last call; called once a
 // second.
 void CountRate(LiveRun* run, int64_t now_ns);

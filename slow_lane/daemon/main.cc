@@ -278,26 +278,6 @@ std::optional<MachineShare> MachineOfFlags() {
                       .memory_mb = pages * page_bytes >> 20};
 }
 
-// Prints the progress of a migration, which may take minutes, each second, and
-// cancels it on a stop signal.
-absl::Status WatchMigration(int64_t rows, const sigset_t& stop_signals,
-                            Deadline* next_line) {
-  const timespec now = {};
-  if (const int signal = sigtimedwait(&stop_signals, nullptr, &now);
-      signal > 0) {
-    return absl::CancelledError(absl::StrCat(
-        strsignal(signal), ", stopping: ", kTable,
-        " keeps its schema version; the next start moves its rows again"));
-  }
-  if (next_line->PassedAt(MonotonicNanos())) {
-    *next_line = Deadline::After(1);
-    std::cerr << "tandem-daemon: " << kTable
-              << " has an older schema version, moving its rows: " << rows
-              << " so far\n";
-  }
-  return absl::OkStatus();
-}
-
 // Serves until SIGINT or SIGTERM. Call it before any thread is made. Prints one
 // line to stdout when it serves. Runs continue after it stops. Changes the
 // working directory to the data folder. If the daemon cannot serve, it removes
@@ -338,15 +318,10 @@ absl::Status RunDaemon() {
   TANDEM_RETURN_IF_ERROR(entrance.Listen());
   TANDEM_RETURN_IF_ERROR(BecomeSubreaper());
 
-  auto watch_migration = [&signals,
-                          next_line = Deadline::Now()](int64_t rows) mutable {
-    return WatchMigration(rows, signals, &next_line);
-  };
   unlink(kReserve);
   TANDEM_ASSIGN_OR_RETURN(
       std::unique_ptr<EventStore> store,
-      EventStore::Open(kTable, {.full_sync = absl::GetFlag(FLAGS_full_sync),
-                                .migration_watch = watch_migration}));
+      EventStore::Open(kTable, {.full_sync = absl::GetFlag(FLAGS_full_sync)}));
   TANDEM_ASSIGN_OR_RETURN(std::unique_ptr<EventReader> reader,
                           EventReader::Open(kTable));
   MakeReserve();

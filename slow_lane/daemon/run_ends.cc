@@ -103,7 +103,7 @@ RunFolder RunEnds::FolderOf(const LiveRun& run) const {
 
 void RunEnds::End(LiveRun* run, RunState state,
                   std::optional<std::string> reason) {
-  starter_->Release(run);
+  starter_->Forget(run);
   // Rows are missing, also after success: adds that to the reason.
   if (!run->output_problem.empty() &&
       !absl::StrContains(reason.value_or(""), run->output_problem)) {
@@ -151,7 +151,7 @@ void RunEnds::EndOrRestart(LiveRun* run, uint32_t attempt, RunOutcome outcome) {
   ++run->row.attempt;
   run->row.attempt_started_ns = run->row.attempt_ended_ns = 0;
   run->row.attempt_reason.clear();
-  run->row.attempt_begin = run->last;
+  NoteAttemptsBegin(run);
   run->dispatched = run->is_awaited = false;
   run->silence = absl::ZeroDuration();
   runs_->MoveTo(run, RUN_STATUS_INIT, std::nullopt,
@@ -161,6 +161,7 @@ void RunEnds::EndOrRestart(LiveRun* run, uint32_t attempt, RunOutcome outcome) {
                   // The last attempt's proxy exits.
                   if (still->link != nullptr) still->link->Recorded();
                   still->link.reset();
+                  starter_->Enqueue(still);
                   starter_->Dispatch();
                 });
 }
@@ -316,8 +317,9 @@ void RunEnds::AnswerCancelInTime(const std::string& run_id) {
 
 void RunEnds::CheckSchedule(LiveRun* run) {
   if (IsFinal(run->row.status) || run->end_reason.has_value()) return;
-  const uint64_t steps =
-      std::max(run->printed_steps, run->last[Stream::kSteps]);
+  const uint64_t steps = std::max(
+      run->printed_steps - run->row.attempt_printed,
+      run->last[Stream::kSteps] - run->row.attempt_begin[Stream::kSteps]);
   if (run->config.max_steps.has_value() && steps >= *run->config.max_steps) {
     StartEnding(run, absl::StrCat("schedule.max_steps = ",
                                   *run->config.max_steps, " reached"));

@@ -85,6 +85,7 @@ class RunRulesTest : public ::testing::Test {
       run_ = runs_->Add(row);
       run_->dispatched = true;
       run_->link = link_;
+      starter_->TakeUp(run_);
     });
   }
   ~RunRulesTest() override {
@@ -150,7 +151,7 @@ class RunRulesTest : public ::testing::Test {
   }
   // Adds a run that no process is started for.
   LiveRun* AddWaiting(const std::string& run_id, uint64_t cpus,
-                      int32_t priority = 0) {
+                      int32_t priority = 0, bool on_ray = false) {
     RunRow row;
     row.run_id = run_id;
     row.config_json = "{}";
@@ -165,7 +166,9 @@ class RunRulesTest : public ::testing::Test {
       run = runs_->Add(row);
       run->config.cpus = cpus;
       run->config.priority = priority;
+      run->config.on_ray = on_ray;
       run->next_start_ns = std::numeric_limits<int64_t>::max();
+      starter_->Enqueue(run);
     });
     return run;
   }
@@ -175,6 +178,7 @@ class RunRulesTest : public ::testing::Test {
     On([&] {
       starter_->Open("address");
       starter_->Dispatch();
+      starter_->NameWaits();
       for (const LiveRun* run : runs) {
         waiting.push_back(run->dispatched ? "-" : run->waiting_for);
       }
@@ -323,8 +327,7 @@ TEST_F(RunRulesTest, QueueIsByPriorityAndAgeAndItsHeadDelaysTheOthers) {
 TEST_F(RunRulesTest, RunsThatReserveNothingPassTheQueue) {
   options_.machine = {.cpus = 1};
   LiveRun* const waits = AddWaiting("waits", 1);
-  LiveRun* const on_ray = AddWaiting("on_ray", 8);
-  On([&] { on_ray->config.on_ray = true; });
+  LiveRun* const on_ray = AddWaiting("on_ray", 8, 0, true);
   EXPECT_THAT(Dispatch({waits, on_ray}), ElementsAre("1 of 1 core", "-"));
   options_.machine = std::nullopt;  // --no_queue
   EXPECT_THAT(Dispatch({waits}), ElementsAre("-"));
@@ -335,6 +338,7 @@ TEST_F(RunRulesTest, KilledWorkerIsRestartedAsOftenAsItsConfigurationSays) {
     run_->config.restart_max = 1;
     run_->config.restart_on = {"killed"};
     run_->row.attempt_started_ns = 5;
+    run_->printed_steps = 7;
     run_->row.worker.set_pid(1);
     run_->row.proxy_starts = 3;
   });
@@ -345,6 +349,7 @@ TEST_F(RunRulesTest, KilledWorkerIsRestartedAsOftenAsItsConfigurationSays) {
     EXPECT_FALSE(run_->dispatched);
     EXPECT_EQ(run_->link, nullptr);
     EXPECT_EQ(run_->row.attempt, 2u);
+    EXPECT_EQ(run_->row.attempt_printed, 7u);
   });
   // As the next daemon finds it.
   RunRow row;
@@ -399,15 +404,16 @@ TEST_F(RunRulesTest, EndByTheDaemonIsFinal) {
   EXPECT_EQ(State(), RUN_STATUS_TERM);
 }
 
-TEST_F(RunRulesTest, MaxStepsCountsPrintedOrStoredOnes) {
+TEST_F(RunRulesTest, MaxStepsCountsPrintedOrStoredOnesOfTheAttempt) {
   On([&] {
     run_->config.max_steps = 15;
-    run_->last[Stream::kSteps] = 2;
-    run_->printed_steps = 14;
+    run_->row.attempt_begin[Stream::kSteps] = run_->last[Stream::kSteps] = 3;
+    run_->row.attempt_printed = 10;
+    run_->printed_steps = 24;
   });
   Silent(absl::ZeroDuration());
   EXPECT_EQ(EndReason(), "");
-  On([&] { run_->last[Stream::kSteps] = 15; });
+  On([&] { run_->last[Stream::kSteps] = 18; });
   Silent(absl::ZeroDuration());
   EXPECT_EQ(EndReason(), "schedule.max_steps = 15 reached");
 }

@@ -10,7 +10,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <csignal>
-#include <functional>
 #include <utility>
 
 #include "absl/status/statusor.h"
@@ -130,56 +129,69 @@ absl::Status RunStarter::WatchChildren() {
   return absl::OkStatus();
 }
 
+void RunStarter::TakeUp(LiveRun* run) {
+  gpus_.Mark(run->row.gpu_slots);
+  if (!run->dispatched) return Enqueue(run);
+  holders_.insert(run);
+}
+
+void RunStarter::Enqueue(LiveRun* run) {
+  holders_.erase(run);
+  queue_.Add(run, {.room = ShareOf(run->config) != MachineShare(),
+                   .gpus = run->config.gpus_requested > 0 &&
+                           run->row.gpu_slots.empty()});
+}
+
 void RunStarter::Dispatch() {
   if (address_.empty()) return;
   MachineRoom room(options_.machine.value_or(MachineShare()));
-  std::vector<LiveRun*> queue;
-  for (LiveRun* const run : runs_->InOrder()) {
-    if (IsFinal(run->row.status)) continue;
-    if (run->dispatched ||
-        run->record.status() != gymgui::trainer::RUN_STATUS_INIT) {
-      // Also of a run whose next attempt is not durable yet.
-      room.Take(ShareOf(run->config));
-    } else {
-      queue.push_back(run);
-    }
+  for (const LiveRun* const run : holders_) room.Take(ShareOf(run->config));
+  queue_.Start([&](LiveRun* run) { return Start(run, &room); });
+}
+
+RunQueue::Wait RunStarter::Start(LiveRun* run, MachineRoom* room) {
+  const MachineShare share = ShareOf(run->config);
+  if (!room->Has(share)) return RunQueue::Wait::kRoom;
+  if (!TakeGpus(run)) return RunQueue::Wait::kGpus;
+  if (const absl::Status ready = Prepare(*run); !ready.ok()) {
+    run->waiting_for = std::string(ready.message());
+    // The next tick tries again. No other run takes the place of a run that
+    // only waits for its last proxy.
+    if (absl::IsUnavailable(ready)) room->Take(share);
+    Enqueue(run);  // it keeps its GPUs, and waits for none
+    return RunQueue::Wait::kOther;
   }
-  std::ranges::stable_sort(queue, std::greater(), [](const LiveRun* run) {
-    return run->config.priority;
-  });
-  bool room_is_awaited = false;
-  bool gpus_are_awaited = false;
+  run->waiting_for = run->config.on_ray ? "its job of Ray" : "";
+  run->dispatched = true;
+  holders_.insert(run);
+  room->Take(share);
+  run->last_beat_ns = MonotonicNanos();  // the timeout begins
+  StartProxy(run);
+  return RunQueue::Wait::kNothing;
+}
+
+void RunStarter::NameWaits() {
+  const MachineRoom machine(options_.machine.value_or(MachineShare()));
   size_t before = 0;
-  for (LiveRun* const run : queue) {
-    const MachineShare share = ShareOf(run->config);
-    if (share != MachineShare() && (room_is_awaited || !room.Has(share))) {
-      room_is_awaited = true;
-      run->waiting_for = room.Name(room.Limited(share));
+  bool gpus_are_awaited = false;
+  queue_.ForEach([&](LiveRun* run, RunQueue::Wait wait) {
+    if (wait == RunQueue::Wait::kRoom) {
+      run->waiting_for = machine.Name(machine.Limited(ShareOf(run->config)));
       if (before > 0) {
         absl::StrAppend(&run->waiting_for, "; ", before,
                         before == 1 ? " run" : " runs", " before it");
       }
-      ++before;
-      continue;
+    } else if (wait == RunQueue::Wait::kGpus) {
+      const uint32_t gpus = run->config.gpus_requested;
+      run->waiting_for = absl::StrCat(gpus, gpus == 1 ? " GPU" : " GPUs",
+                                      std::exchange(gpus_are_awaited, true)
+                                          ? ", behind another run that does"
+                                          : "");
+    } else {
+      return;
     }
-    if (!TakeGpus(run, gpus_are_awaited)) {
-      gpus_are_awaited = true;
-      ++before;
-      continue;
-    }
-    if (const absl::Status ready = Prepare(*run); !ready.ok()) {
-      run->waiting_for = std::string(ready.message());
-      // The next tick tries again. No other run takes the place of a run that
-      // only waits for its last proxy.
-      if (absl::IsUnavailable(ready)) room.Take(share);
-      continue;
-    }
-    run->waiting_for = run->config.on_ray ? "its job of Ray" : "";
-    run->dispatched = true;
-    room.Take(share);
-    run->last_beat_ns = MonotonicNanos();  // the timeout begins
-    StartProxy(run);
-  }
+    ++before;
+  });
 }
 
 MachineShare RunStarter::ShareOf(const RunConfig& config) const {
@@ -216,23 +228,19 @@ void RunStarter::Release(LiveRun* run) {
   run->cpus.clear();
 }
 
-bool RunStarter::TakeGpus(LiveRun* run, bool gpus_are_awaited) {
-  if (!run->row.gpu_slots.empty() || run->config.gpus_requested == 0) {
-    return true;
-  }
-  std::optional<std::vector<int32_t>> slots;
-  if (!gpus_are_awaited) {
-    slots = gpus_.Take(run->config.gpus_requested, run->config.gpus_mandatory);
-  }
-  if (slots.has_value()) {
-    run->row.gpu_slots = *std::move(slots);
-    return true;
-  }
-  run->waiting_for =
-      absl::StrCat(run->config.gpus_requested,
-                   run->config.gpus_requested == 1 ? " GPU" : " GPUs",
-                   gpus_are_awaited ? ", behind another run that does" : "");
-  return false;
+void RunStarter::Forget(LiveRun* run) {
+  Release(run);
+  holders_.erase(run);
+  queue_.Remove(run);
+}
+
+bool RunStarter::TakeGpus(LiveRun* run) {
+  const RunConfig& config = run->config;
+  if (!run->row.gpu_slots.empty() || config.gpus_requested == 0) return true;
+  std::optional<std::vector<int32_t>> slots =
+      gpus_.Take(config.gpus_requested, config.gpus_mandatory);
+  if (slots.has_value()) run->row.gpu_slots = *std::move(slots);
+  return slots.has_value();
 }
 
 absl::Status RunStarter::Prepare(const LiveRun& run) {
@@ -370,17 +378,17 @@ void RunStarter::ReapChildren() {
 
 void RunStarter::RecordExit(const ProcessIdentity& ended,
                             const WorkerExit& exit) {
-  for (auto& [run_id, run] : runs_->all()) {
-    if (!run.dispatched || IsFinal(run.row.status)) continue;
-    const RunFolder folder = RunFolder::At(options_.data_dir, run_id);
+  for (LiveRun* const run : holders_) {
+    if (!run->dispatched) continue;
+    const RunFolder folder = RunFolder::At(options_.data_dir, run->row.run_id);
     // Its proxy may have died before it could report the worker.
     const std::optional<ProcessIdentity> worker =
-        run.row.worker.pid() != 0 ? FromProto(run.row.worker)
-                                  : folder.ReadWorker().value_or(std::nullopt);
+        run->row.worker.pid() != 0 ? FromProto(run->row.worker)
+                                   : folder.ReadWorker().value_or(std::nullopt);
     if (worker == ended) folder.WriteExit(exit).IgnoreError();
-    if (run.proxy == ended && exit.how == WorkerExit::How::kExited &&
+    if (run->proxy == ended && exit.how == WorkerExit::How::kExited &&
         exit.number != 0) {
-      ++run.vain_starts;
+      ++run->vain_starts;
     }
   }
 }

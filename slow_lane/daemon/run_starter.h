@@ -23,6 +23,7 @@
 #include "slow_lane/daemon/cpu_shares.h"
 #include "slow_lane/daemon/live_run.h"
 #include "slow_lane/daemon/machine_room.h"
+#include "slow_lane/daemon/run_queue.h"
 #include "slow_lane/runs/process_identity.h"
 #include "slow_lane/runs/run_config.h"
 #include "slow_lane/runs/run_folder.h"
@@ -79,10 +80,16 @@ class RunStarter {
 
   // Enables dispatches. `address`: the daemon's address, for TANDEM_DAEMON.
   void Open(const std::string& address) { address_ = address; }
+  // Takes up a run of an earlier daemon.
+  void TakeUp(LiveRun* run);
+  // Adds a run to the queue: a new one, or the next attempt once it is durable.
+  void Enqueue(LiveRun* run);
   // Dispatches runs that can start. The first run that waits for processors or
   // memory delays all later ones, so none of them can starve it. A run that
   // waits for GPUs delays only later runs that request GPUs.
   void Dispatch();
+  // Sets `waiting_for` of the runs in the queue. Visits all of them.
+  void NameWaits();
   // Returns what the run reserves while it is dispatched; nothing for a run on
   // Ray, and without a queue.
   MachineShare ShareOf(const RunConfig& config) const;
@@ -92,8 +99,10 @@ class RunStarter {
   // Returns a text for people: that the run asks for more than the machine has;
   // empty: it does not.
   std::string AsksForMore(const RunConfig& config) const;
-  // Frees the run's GPUs, and its share of enforced processors.
+  // Frees the GPUs of an attempt, and its share of enforced processors.
   void Release(LiveRun* run);
+  // The same at the end of the run, which reserves nothing from then on.
+  void Forget(LiveRun* run);
   // Starts a proxy of a dispatched run, unless a proxy lives or the pause after
   // the last one has not ended.
   void StartProxy(LiveRun* run);
@@ -102,11 +111,11 @@ class RunStarter {
   // Call this before the run is deleted.
   void UnwatchProxy(LiveRun* run);
 
-  GpuSlots& gpus() { return gpus_; }
-
  private:
+  // Dispatches a run, or returns what it waits for.
+  RunQueue::Wait Start(LiveRun* run, MachineRoom* room);
   // Returns false if the run must wait for GPUs.
-  bool TakeGpus(LiveRun* run, bool gpus_are_awaited);
+  bool TakeGpus(LiveRun* run);
   // kUnavailable: the last attempt's proxy has not exited yet.
   absl::Status Prepare(const LiveRun& run);
   void Spawn(const std::string& run_id);
@@ -122,6 +131,10 @@ class RunStarter {
   const rlim_t descriptors_;  // the limit for workers
   GpuSlots gpus_;
   CpuShares cpus_;
+  RunQueue queue_;
+  // Runs that were dispatched, until their end or until they are in the queue
+  // again.
+  std::set<LiveRun*> holders_;
   std::string address_;
   UniqueFd children_;  // a signalfd of SIGCHLD
 };

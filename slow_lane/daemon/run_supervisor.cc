@@ -12,7 +12,6 @@
 #include "slow_lane/daemon/worker_protocol.h"
 #include "slow_lane/runs/run_id.h"
 #include "slow_lane/runs/run_token.h"
-#include "slow_lane/store/run_table.h"
 
 namespace tandem::slow_lane {
 namespace {
@@ -51,17 +50,24 @@ absl::StatusOr<std::unique_ptr<RunSupervisor>> RunSupervisor::Start(
       std::unique_ptr<RunSupervisor>(new RunSupervisor(options, store, hub));
   TANDEM_RETURN_IF_ERROR(supervisor->starter_.WatchChildren());
   // On the store's thread, before any other write.
-  auto rows = std::make_shared<std::vector<RunRow>>();
+  auto runs = std::make_shared<std::vector<StoredRun>>();
   std::promise<absl::Status> loaded;
   store->Post(
-      [rows](Database& database) -> absl::Status {
-        TANDEM_ASSIGN_OR_RETURN(*rows, LoadRuns(database));
+      [runs](Database& database) -> absl::Status {
+        runs->clear();
+        TANDEM_ASSIGN_OR_RETURN(std::vector<RunRow> rows, LoadRuns(database));
+        for (RunRow& row : rows) {
+          StoredRun& run = runs->emplace_back(StoredRun{std::move(row), {}});
+          if (IsFinal(run.row.status)) continue;
+          TANDEM_ASSIGN_OR_RETURN(run.progress,
+                                  ReadProgress(database, run.row.run_id));
+        }
         return absl::OkStatus();
       },
       [&loaded](const absl::Status& status) { loaded.set_value(status); });
   TANDEM_RETURN_IF_ERROR(loaded.get_future().get());
   supervisor->loop_.Post(
-      [self = supervisor.get(), rows] { self->TakeUp(std::move(*rows)); });
+      [self = supervisor.get(), runs] { self->TakeUp(std::move(*runs)); });
   return supervisor;
 }
 
@@ -82,10 +88,12 @@ void RunSupervisor::IfKnown(const std::string& run_id, Work work) {
   });
 }
 
-void RunSupervisor::TakeUp(std::vector<RunRow> rows) {
+void RunSupervisor::TakeUp(std::vector<StoredRun> stored_runs) {
   const int64_t now_ns = MonotonicNanos();
-  for (RunRow& row : rows) {
-    LiveRun* const run = runs_.Add(std::move(row));
+  for (StoredRun& stored : stored_runs) {
+    LiveRun* const run = runs_.Add(std::move(stored.row));
+    run->last = stored.progress.last;
+    run->printed_steps = stored.progress.position.steps();
     absl::StatusOr<RunConfig> config = ParseRunConfig(run->row.config_json);
     if (config.ok()) run->config = *std::move(config);
     if (IsFinal(run->row.status)) {
@@ -102,10 +110,11 @@ void RunSupervisor::TakeUp(std::vector<RunRow> rows) {
     }
     run->last_beat_ns = now_ns;
     run->dispatched = run->row.proxy_starts > 0;
+    if (run->row.attempt_started_ns == 0) NoteAttemptsBegin(run);
     // In EXEC and PAUSE it has printed.
     run->is_awaited = run->config.fault_after_secs.has_value() &&
                       run->row.status >= RUN_STATUS_EXEC;
-    starter_.gpus().Mark(run->row.gpu_slots);
+    starter_.TakeUp(run);
   }
 }
 
@@ -185,7 +194,9 @@ void RunSupervisor::Inserted(const RunRow& row, RunConfig config,
         "one")));
   }
   if (!status.ok()) return answer(status);
-  runs_.Add(row)->config = std::move(config);
+  LiveRun* const run = runs_.Add(row);
+  run->config = std::move(config);
+  starter_.Enqueue(run);
   hub_->Updated(row.update_seq);
   answer(response);
   starter_.Dispatch();
@@ -261,6 +272,7 @@ void RunSupervisor::Describe(std::vector<std::string> run_ids,
       if (!run.ok()) return answer(run.status());
       runs.push_back(*run);
     }
+    starter_.NameWaits();
     std::vector<v1::RunDescription> descriptions;
     for (const LiveRun* const run : runs) {
       descriptions.push_back(slow_lane::Describe(
@@ -431,7 +443,7 @@ void RunSupervisor::WorkerPrinted(const std::string& run_id, bool heartbeat) {
   });
 }
 
-void RunSupervisor::AdmitFrame(const std::string& run_id,
+void RunSupervisor::AdmitRelay(const std::string& run_id,
                                const std::string& run_token, Done done) {
   With(run_id, std::move(done), [run_token](LiveRun* run, Done reply) {
     const absl::Status ours = CheckRunToken(*run, run_token);

@@ -32,6 +32,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/functional/any_invocable.h"
@@ -48,7 +49,9 @@
 #include "slow_lane/runs/run_config.h"
 #include "slow_lane/runs/run_folder.h"
 #include "slow_lane/runs/run_state.h"
+#include "slow_lane/store/event_reader.h"
 #include "slow_lane/store/event_store.h"
+#include "slow_lane/store/run_table.h"
 
 namespace tandem::slow_lane {
 
@@ -131,10 +134,23 @@ class RunSupervisor {
   // Notes a sign of life: a batch of what the worker has printed. `heartbeat`:
   // it has the lifecycle event of this name.
   void WorkerPrinted(const std::string& run_id, bool heartbeat);
-  // Checks whether a proxy may show a frame. kUnauthenticated: not the run's
-  // token; kFailedPrecondition: the run has ended.
-  void AdmitFrame(const std::string& run_id, const std::string& run_token,
-                  Done done);
+  // Calls `work` on the thread of `loop` for what a proxy relays, and answers
+  // with its result. `request` must live until the answer. On this object's
+  // thread: kUnauthenticated: not the run's token; kFailedPrecondition: the run
+  // has ended.
+  template <typename Request, typename Response, typename Work>
+  void Relay(const Request* request, EventLoop* loop, Answer<Response> answer,
+             Work work) {
+    AdmitRelay(request->run_id(), request->token(),
+               [request, loop, answer = std::move(answer),
+                work = std::move(work)](const absl::Status& admitted) mutable {
+                 if (!admitted.ok()) return answer(admitted);
+                 loop->Post([request, answer = std::move(answer),
+                             work = std::move(work)]() mutable {
+                   answer(work(*request));
+                 });
+               });
+  }
   // The store calls this: rows of a run are durable up to `last`, and
   // `printed_steps` steps of its worker's output were read, stored or not.
   void Committed(const std::string& run_id, const Numbers& last,
@@ -157,8 +173,17 @@ class RunSupervisor {
   template <typename Work>
   void IfKnown(const std::string& run_id, Work work);
 
+  // A run of an earlier daemon. `progress`: empty after its end.
+  struct StoredRun {
+    RunRow row;
+    RunProgress progress;
+  };
+
+  void AdmitRelay(const std::string& run_id, const std::string& run_token,
+                  Done done);
+
   // The loop's thread runs all of these.
-  void TakeUp(std::vector<RunRow> rows);
+  void TakeUp(std::vector<StoredRun> stored_runs);
   void Inserted(const RunRow& row, RunConfig config, const absl::Status& status,
                 Answer<gymgui::trainer::SubmitRunResponse> answer);
   void WorkerStarted(LiveRun* run, const v1::ProcessIdentity& worker);

@@ -77,17 +77,19 @@ Numbers Since(Stream wanted, uint64_t since_seq) {
   return since;
 }
 
-// Adds what the table has beyond the progress.
-absl::Status AddDetails(EventReader& reader, const RunProgress& progress,
-                        v1::RunDescription* run) {
+// Adds the fields of the table; kNotFound: the run was deleted.
+absl::Status AddDetails(EventReader& reader, v1::RunDescription* run) {
+  const std::string& run_id = run->record().run_id();
+  // First, so that no attempt begins behind the progress.
+  TANDEM_ASSIGN_OR_RETURN(const std::vector<v1::Attempt> attempts,
+                          ReadAttempts(reader.database(), run_id));
+  run->mutable_attempts()->Add(attempts.begin(), attempts.end());
+  TANDEM_ASSIGN_OR_RETURN(const RunProgress progress, reader.Progress(run_id));
+  AddProgress(progress, run);
   TANDEM_ASSIGN_OR_RETURN(const LastReturns returns, reader.Returns(progress));
   if (returns.count > 0) run->set_mean_return(returns.mean);
   run->set_mean_of(returns.count);
   run->set_return_deviation(returns.deviation);
-  TANDEM_ASSIGN_OR_RETURN(
-      const std::vector<v1::Attempt> attempts,
-      ReadAttempts(reader.database(), run->record().run_id()));
-  run->mutable_attempts()->Add(attempts.begin(), attempts.end());
   return absl::OkStatus();
 }
 
@@ -263,17 +265,8 @@ class SlowLaneService final : public v1::SlowLane::CallbackService {
           hub_->Read([hub = hub_, call, response, all,
                       runs = *std::move(runs)](EventReader& reader) mutable {
             for (v1::RunDescription& run : runs) {
-              const absl::StatusOr<RunProgress> progress =
-                  reader.Progress(run.record().run_id());
-              if (all && absl::IsNotFound(progress.status())) {
-                continue;  // the run was deleted
-              }
-              if (!progress.ok()) {
-                response->clear_runs();
-                return call->Finish(ToGrpc(progress.status()));
-              }
-              AddProgress(*progress, &run);
-              const absl::Status read = AddDetails(reader, *progress, &run);
+              const absl::Status read = AddDetails(reader, &run);
+              if (all && absl::IsNotFound(read)) continue;
               if (!read.ok()) {
                 response->clear_runs();
                 return call->Finish(ToGrpc(read));

@@ -8,10 +8,8 @@
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
-#include <condition_variable>
 #include <filesystem>
 #include <iostream>
-#include <mutex>
 #include <system_error>
 #include <utility>
 
@@ -20,6 +18,7 @@
 #include "base/error.h"
 #include "base/os/unique_fd.h"
 #include "base/printable.h"
+#include "slow_lane/proxy/wait_until.h"
 #include "slow_lane/runs/relayed_files.h"
 
 namespace tandem::slow_lane {
@@ -66,10 +65,7 @@ void FileSender::Run(const std::stop_token& stop) {
     if (last && !absl::IsUnavailable(sent)) {
       finished_.store(true, std::memory_order_relaxed);
     }
-    std::mutex mutex;
-    std::unique_lock lock(mutex);
-    std::condition_variable_any().wait_for(lock, stop, kPause,
-                                           [] { return false; });
+    WaitUntil(std::chrono::steady_clock::now() + kPause, stop);
   }
   unlink(marker.c_str());
   // relaxed: as at its load.

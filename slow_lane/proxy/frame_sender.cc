@@ -4,11 +4,9 @@
 
 #include <algorithm>
 #include <chrono>
-#include <condition_variable>
 #include <cstdint>
 #include <iostream>
 #include <memory>
-#include <mutex>
 #include <utility>
 #include <vector>
 
@@ -18,6 +16,7 @@
 #include "base/os/shared_region.h"
 #include "base/printable.h"
 #include "schema/layout/lrbc.h"
+#include "slow_lane/proxy/wait_until.h"
 #include "slow_lane/runs/limits.h"
 #include "slow_lane/runs/run_token.h"
 #include "slow_lane/runs/shared_memory.h"
@@ -38,15 +37,6 @@ constexpr std::chrono::milliseconds kSearchPause(1'000);
 // A frame that needs more is dropped. gRPC detects a dead network by pings.
 constexpr std::chrono::seconds kCallLimit(30);
 constexpr int kQuality = 80;  // of JPEG
-
-// Blocks until then; returns false at once if a stop is requested.
-bool WaitUntil(Clock::time_point then, const std::stop_token& stop) {
-  std::mutex mutex;
-  std::condition_variable_any wake;
-  std::unique_lock lock(mutex);
-  wake.wait_until(lock, stop, then, [] { return false; });
-  return !stop.stop_requested();
-}
 
 bool IsLive(const AttachedFrames& ring) {
   return ring.writer() != AttachedFrames::Writer::kGone && !ring.Replaced();

@@ -5,12 +5,9 @@
 #include <algorithm>
 #include <array>
 #include <limits>
-#include <set>
-#include <string_view>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
-#include "base/error.h"
 
 namespace tandem::slow_lane {
 namespace {
@@ -23,14 +20,12 @@ using ::google::protobuf::Timestamp;
 
 struct Table {
   absl::string_view event;
-  const char* table;
-  const char* view;
+  absl::string_view name;
 };
-constexpr std::array<Table, 4> kTables = {
-    Table{"RunStep", "step_rows", "steps"},
-    {"RunEpisode", "episode_rows", "episodes"},
-    {"LifecycleEvent", "lifecycle_rows", "lifecycle"},
-    {"MalformedLine", "malformed_rows", "malformed"}};
+constexpr std::array<Table, 4> kTables = {Table{"RunStep", "step_rows"},
+                                          {"RunEpisode", "episode_rows"},
+                                          {"LifecycleEvent", "lifecycle_rows"},
+                                          {"MalformedLine", "malformed_rows"}};
 
 // Two words of SQL.
 constexpr std::pair<absl::string_view, absl::string_view> kRenamed[] = {
@@ -81,9 +76,8 @@ int64_t NanosOf(const Timestamp& time) {
 }
 
 EventColumns::EventColumns(const Descriptor& event) {
-  const auto& table = *std::ranges::find(kTables, event.name(), &Table::event);
-  table_ = table.table;
-  view_ = table.view;
+  const absl::string_view table =
+      std::ranges::find(kTables, event.name(), &Table::event)->name;
   seq_id_ = event.FindFieldByName("seq_id");
   worker_id_ = event.FindFieldByName("worker_id");
   std::string names;
@@ -93,14 +87,14 @@ EventColumns::EventColumns(const Descriptor& event) {
     if (field == seq_id_ || field == worker_id_ || field->name() == "run_id") {
       continue;
     }
-    const Column& column = columns_.emplace_back(Column{field, NameOf(*field)});
-    absl::StrAppend(&names, ", ", column.name);
+    columns_.push_back(field);
+    absl::StrAppend(&names, ", ", NameOf(*field));
     absl::StrAppend(&places, ", ?");
   }
-  insert_ = absl::StrCat("INSERT INTO ", table_,
+  insert_ = absl::StrCat("INSERT INTO ", table,
                          " (run, seq_id, source_number, worker_id", names,
                          ") VALUES (?, ?, ?, ?", places, ")");
-  select_ = absl::StrCat("SELECT seq_id, worker_id", names, " FROM ", table_,
+  select_ = absl::StrCat("SELECT seq_id, worker_id", names, " FROM ", table,
                          " WHERE run = (SELECT run FROM runs WHERE run_id = ?1)"
                          " AND seq_id > ?2 ORDER BY seq_id LIMIT ?3");
 }
@@ -109,8 +103,7 @@ void EventColumns::Bind(const Message& event, Statement* insert) const {
   const Reflection& reflection = *event.GetReflection();
   std::string unused;  // of texts that are not a std::string
   int parameter = 5;
-  for (const Column& column : columns_) {
-    const FieldDescriptor* const field = column.field;
+  for (const FieldDescriptor* const field : columns_) {
     switch (field->cpp_type()) {
       case FieldDescriptor::CPPTYPE_STRING:
         insert->BindTextOrNull(
@@ -151,8 +144,7 @@ size_t EventColumns::Read(const Statement& row, Message* event) const {
     text_bytes += ReadText(row, 1, reflection, worker_id_, event);
   }
   int index = 2;
-  for (const Column& column : columns_) {
-    const FieldDescriptor* const field = column.field;
+  for (const FieldDescriptor* const field : columns_) {
     switch (field->cpp_type()) {
       case FieldDescriptor::CPPTYPE_STRING:
         text_bytes += ReadText(row, index, reflection, field, event);
@@ -175,47 +167,6 @@ size_t EventColumns::Read(const Statement& row, Message* event) const {
     ++index;
   }
   return text_bytes;
-}
-
-absl::Status EventColumns::AddMissing(Database& database) const {
-  std::set<std::string, std::less<>> there;
-  TANDEM_RETURN_IF_ERROR(database.ForEachRow(
-      "SELECT name FROM pragma_table_info(?1)",
-      [&](const Statement& row) {
-        there.emplace(row.Text(0));
-        return true;
-      },
-      absl::string_view(table_)));
-  std::string sql;
-  std::string names;
-  for (const Column& column : columns_) {
-    absl::StrAppend(&names, ", ", column.name);
-    if (there.contains(column.name)) continue;
-    const FieldDescriptor::CppType type = column.field->cpp_type();
-    absl::StrAppend(&sql, "ALTER TABLE ", table_, " ADD COLUMN ", column.name,
-                    type == FieldDescriptor::CPPTYPE_STRING   ? " TEXT; "
-                    : type == FieldDescriptor::CPPTYPE_DOUBLE ? " REAL; "
-                    : type == FieldDescriptor::CPPTYPE_MESSAGE
-                        ? " INTEGER; "
-                        : " INTEGER NOT NULL DEFAULT 0; ");
-  }
-  if (sql.empty()) return absl::OkStatus();
-  return database.Execute(absl::StrCat(
-      "BEGIN IMMEDIATE; ", sql, "DROP VIEW IF EXISTS ", view_, "; CREATE VIEW ",
-      view_, " AS SELECT runs.run_id, seq_id, source_number, worker_id", names,
-      " FROM runs CROSS JOIN ", table_, " WHERE ", table_,
-      ".run = runs.run; COMMIT"));
-}
-
-absl::Status AddMissingColumns(Database& database) {
-  for (const EventColumns* const columns :
-       {&EventColumns::Of<gymgui::trainer::RunStep>(),
-        &EventColumns::Of<gymgui::trainer::RunEpisode>(),
-        &EventColumns::Of<v1::LifecycleEvent>(),
-        &EventColumns::Of<v1::MalformedLine>()}) {
-    TANDEM_RETURN_IF_ERROR(columns->AddMissing(database));
-  }
-  return absl::OkStatus();
 }
 
 }  // namespace tandem::slow_lane

@@ -25,7 +25,6 @@
 #include <string>
 #include <vector>
 
-#include "absl/status/status.h"
 #include "google/protobuf/descriptor.h"
 #include "google/protobuf/message.h"
 #include "google/protobuf/timestamp.pb.h"
@@ -57,29 +56,16 @@ class EventColumns {
   // Reads a row of select() into a new event; returns the bytes of its texts.
   size_t Read(const Statement& row, google::protobuf::Message* event) const;
 
-  // Adds columns for fields that an older program's table does not have, and
-  // makes its view again.
-  absl::Status AddMissing(Database& database) const;
-
  private:
-  struct Column {
-    const google::protobuf::FieldDescriptor* field;
-    std::string name;
-  };
-
   explicit EventColumns(const google::protobuf::Descriptor& event);
 
-  const char* table_;
-  const char* view_;
-  std::vector<Column> columns_;  // without worker_id
+  // Without worker_id.
+  std::vector<const google::protobuf::FieldDescriptor*> columns_;
   const google::protobuf::FieldDescriptor* seq_id_;
   const google::protobuf::FieldDescriptor* worker_id_;  // nullptr: none
   std::string insert_;
   std::string select_;
 };
-
-// AddMissing, of all events.
-absl::Status AddMissingColumns(Database& database);
 
 // Converts times from 1677 to 2262; another time becomes the nearest limit.
 int64_t NanosOf(const google::protobuf::Timestamp& time);

@@ -25,6 +25,7 @@ constexpr char kSelectProgress[] =
     "p.text_lines, p.scalars, r.dropped_scalars, r.run, "
     "(SELECT total_reward FROM episode_rows WHERE run = r.run "
     "ORDER BY seq_id DESC LIMIT 1), "
+    "(SELECT max(episodes) FROM attempt_rows WHERE run = r.run), "
     "(SELECT timestamp_ns FROM step_rows WHERE run = r.run "
     "ORDER BY seq_id DESC LIMIT 1), "
     "(SELECT timestamp_ns FROM episode_rows WHERE run = r.run "
@@ -131,23 +132,25 @@ absl::StatusOr<LastReturns> EventReader::Returns(const RunProgress& progress) {
   constexpr size_t kMostSeen = 100'000;
   if (returns_.size() > kMostSeen) returns_.clear();
   SeenReturns& seen = returns_[progress.run];
+  const uint64_t before = progress.episodes_before;
   const uint64_t episodes = progress.last[Stream::kEpisodes];
-  if (seen.episodes == episodes) return seen.returns;
+  if (seen.before == before && seen.episodes == episodes) return seen.returns;
   std::vector<double> values;
   TANDEM_RETURN_IF_ERROR(database_->ForEachRow(
-      "SELECT total_reward FROM episode_rows WHERE run = ? AND seq_id <= ? "
-      "ORDER BY seq_id DESC LIMIT ?",
+      "SELECT total_reward FROM episode_rows WHERE run = ? AND seq_id > ? AND "
+      "seq_id <= ? ORDER BY seq_id DESC LIMIT ?",
       [&values](const Statement& row) {
         values.push_back(row.Real(0));
         return true;
       },
-      progress.run, episodes, LastReturns::kMost));
+      progress.run, before, episodes, LastReturns::kMost));
   const auto count = static_cast<double>(values.size());
   const double mean =
       std::accumulate(values.begin(), values.end(), 0.0) / std::max(count, 1.0);
   double squares = 0;
   for (const double value : values) squares += (value - mean) * (value - mean);
-  seen = {episodes,
+  seen = {before,
+          episodes,
           {.count = static_cast<uint32_t>(values.size()),
            .mean = mean,
            .deviation = count < 2 ? 0 : std::sqrt(squares / (count - 1))}};
@@ -172,10 +175,11 @@ absl::StatusOr<RunProgress> ReadProgress(Database& database,
         position.set_scalars(Number(row, 11));
         progress->dropped_scalars = Number(row, 12);
         progress->run = row.Int(13);
-        if (progress->last[Stream::kEpisodes] > 0) {
+        progress->episodes_before = Number(row, 15);
+        if (progress->last[Stream::kEpisodes] > progress->episodes_before) {
           progress->last_return = row.Real(14);
         }
-        for (const int column : {15, 16, 17, 18}) {
+        for (const int column : {16, 17, 18, 19}) {
           if (row.IsNull(column)) continue;
           progress->last_event_ns =
               std::max(progress->last_event_ns.value_or(row.Int(column)),

@@ -28,8 +28,9 @@ struct RunProgress {
   Numbers last;                  // rows of each stream: numbers have no gaps
   v1::Position position;         // its proxy's; zero without a proxy
   uint64_t dropped_scalars = 0;  // numbers of names above kMostScalarNames
-  std::optional<double> last_return;     // total_reward of the newest episode
-  int64_t run = 0;                       // its number in the tables
+  int64_t run = 0;               // its number in the tables
+  uint64_t episodes_before = 0;  // the last attempt
+  std::optional<double> last_return;     // of the last attempt's newest episode
   std::optional<int64_t> last_event_ns;  // the newest timestamp since 1970 of
                                          // each stream's last row
 };
@@ -39,7 +40,7 @@ struct RunProgress {
 absl::StatusOr<RunProgress> ReadProgress(Database& database,
                                          const std::string& run_id);
 
-// The total_rewards of a run's newest episodes.
+// The total_rewards of the newest episodes of a run's last attempt.
 struct LastReturns {
   static constexpr uint32_t kMost = 100;
 
@@ -75,8 +76,9 @@ class EventReader {
     return ReadProgress(*database_, run_id);
   }
 
-  // Returns the run's last returns; reads them only if it has episodes that the
-  // last call for this run did not see. Errors: storage failures.
+  // Returns the run's last returns; reads them only if it has episodes, or an
+  // attempt, that the last call for this run did not see. Errors: storage
+  // failures.
   absl::StatusOr<LastReturns> Returns(const RunProgress& progress);
 
   // For the reads of run_table.h.
@@ -87,6 +89,7 @@ class EventReader {
       : database_(std::move(database)) {}
 
   struct SeenReturns {
+    uint64_t before = 0;  // the last attempt
     uint64_t episodes = 0;
     LastReturns returns;
   };

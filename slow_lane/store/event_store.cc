@@ -2,8 +2,6 @@
 
 #include <unistd.h>
 
-#include <filesystem>
-#include <system_error>
 #include <utility>
 
 #include "absl/container/flat_hash_map.h"
@@ -11,9 +9,8 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/string_view.h"
 #include "base/error.h"
-#include "slow_lane/store/event_columns.h"
 #include "slow_lane/store/run_table.h"
-#include "slow_lane/store/schema_versions.h"
+#include "slow_lane/store/schema.h"
 
 namespace tandem::slow_lane {
 namespace {
@@ -72,25 +69,9 @@ absl::StatusOr<std::unique_ptr<EventStore>> EventStore::Open(
   TANDEM_ASSIGN_OR_RETURN(
       std::unique_ptr<Database> database,
       Database::Open(path, {.page_bytes = options.page_bytes}));
-  // Checkpoints copy a migration's log into the file later, in parts.
+  // Checkpoint() copies the log into the file.
   TANDEM_RETURN_IF_ERROR(database->Execute("PRAGMA wal_autocheckpoint = 0"));
-  bool moves_rows = false;
-  const auto watch = [&options, &moves_rows](int64_t rows) {
-    moves_rows = true;
-    return options.migration_watch == nullptr ? absl::OkStatus()
-                                              : options.migration_watch(rows);
-  };
-  const absl::Status status = BringUpToDate(*database, AllMigrations(), watch);
-  if (absl::IsResourceExhausted(status) && moves_rows) {
-    std::error_code error;
-    return absl::ResourceExhaustedError(
-        absl::StrCat(status.message(),
-                     "; to move the rows of an older schema version takes "
-                     "free room of about twice the file, which has ",
-                     std::filesystem::file_size(path, error), " bytes"));
-  }
-  TANDEM_RETURN_IF_ERROR(status);
-  TANDEM_RETURN_IF_ERROR(AddMissingColumns(*database));
+  TANDEM_RETURN_IF_ERROR(MakeOrCheckSchema(*database));
   TANDEM_RETURN_IF_ERROR(UseWriteAheadLog(*database));
   // A transaction's pages stay in memory until its commit. A log that has
   // exceeded its limit shrinks again.

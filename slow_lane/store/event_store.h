@@ -77,8 +77,6 @@ class EventStore {
     // If an item waits longer for its commit, state() reports an error.
     double slow_secs = 5;
     int page_bytes = 8'192;
-    // As MigrationWatch, for a file with an older schema version.
-    std::function<absl::Status(int64_t rows)> migration_watch = nullptr;
   };
 
   using AppendDone = absl::AnyInvocable<void(const absl::StatusOr<Appended>&)>;
@@ -89,8 +87,8 @@ class EventStore {
   using Listener = absl::AnyInvocable<void(
       const std::string& run_id, const Numbers& last, uint64_t printed_steps)>;
 
-  // Opens or makes the file, migrates its schema and starts the thread. Errors:
-  // as Database::Open and BringUpToDate.
+  // Opens or makes the file and starts the thread. Errors: as Database::Open
+  // and MakeOrCheckSchema.
   static absl::StatusOr<std::unique_ptr<EventStore>> Open(
       const std::string& path, const Options& options);
   EventStore(const EventStore&) = delete;

@@ -27,7 +27,6 @@
 #include "slow_lane/store/database.h"
 #include "slow_lane/store/event_reader.h"
 #include "slow_lane/store/event_store.h"
-#include "slow_lane/store/schema_versions.h"
 #include "slow_lane/store/testing/store_testing.h"
 
 namespace tandem::slow_lane {
@@ -272,37 +271,6 @@ TEST(EventStoreFaults, FullDiskDelaysRowsWithoutLoss) {
     if (code == kNotPermitted) GTEST_SKIP() << "no mount namespace to be had";
     EXPECT_EQ(code, 0);
   }
-}
-
-TEST(EventStoreFaults, MigrationWithoutRoomChangesNothingAndNamesTheRoom) {
-  TestFolder folder;
-  const std::string path = folder.File("tandem.db");
-  const int code = InChild([&] {
-    if (!MountSmallDisk(folder)) return kNotPermitted;
-    {
-      auto database = Database::Open(path, {});
-      EXPECT_TRUE(
-          BringUpToDate(**database, AllMigrations().first(1), [](int64_t) {
-            return absl::OkStatus();
-          }).ok());
-      const absl::Status filled = (*database)->Execute(
-          "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n "
-          "WHERE x < 800) INSERT INTO lifecycle_rows SELECT 1, x, x, 'w', 'e', "
-          "printf('%.1000c', 'p'), x FROM n");
-      EXPECT_TRUE(filled.ok()) << filled;
-    }
-    const absl::Status full = EventStore::Open(path, {}).status();
-    EXPECT_TRUE(absl::IsResourceExhausted(full)) << full;
-    EXPECT_THAT(full.message(), HasSubstr("twice the file"));
-    std::filesystem::remove(folder.File("filler"));
-    EXPECT_TRUE(EventStore::Open(path, {}).ok());
-    auto database = Database::Open(path, {});
-    EXPECT_EQ(*(*database)->ReadInt("SELECT count(*) FROM lifecycle_rows"),
-              800);
-    return 0;
-  });
-  if (code == kNotPermitted) GTEST_SKIP() << "no mount namespace to be had";
-  EXPECT_EQ(code, 0);
 }
 
 // A limit as by a quota; SQLite reports it as an I/O error.

@@ -101,7 +101,8 @@ absl::Status SaveRun(Database& database, const RunRow& run) {
       "(SELECT ifnull(max(seq_id), 0) FROM episode_rows WHERE run = r.run), "
       "(SELECT ifnull(max(seq_id), 0) FROM lifecycle_rows WHERE run = r.run), "
       "(SELECT ifnull(max(seq_id), 0) FROM malformed_rows WHERE run = r.run), "
-      "(SELECT ifnull(max(seq_id), 0) FROM scalar_rows WHERE run = r.run) "
+      "(SELECT ifnull(max(seq_id), 0) FROM scalar_rows WHERE run = r.run), "
+      "(SELECT ifnull(max(steps), 0) FROM positions WHERE run = r.run) "
       "FROM runs AS r WHERE run_id = ?1 ON CONFLICT (run, number) DO UPDATE "
       "SET ended_ns = excluded.ended_ns, reason = excluded.reason",
       run.run_id, run.attempt, run.attempt_started_ns, run.attempt_ended_ns,
@@ -131,7 +132,8 @@ absl::StatusOr<std::vector<v1::Attempt>> ReadAttempts(
   std::vector<v1::Attempt> attempts;
   TANDEM_RETURN_IF_ERROR(database.ForEachRow(
       "SELECT steps, episodes, lifecycle, malformed, scalars, number, "
-      "started_ns, ended_ns, reason FROM attempts WHERE run_id = ? ORDER BY "
+      "started_ns, ended_ns, reason, steps_printed FROM attempts WHERE run_id "
+      "= ? ORDER BY "
       "number",
       [&attempts](const Statement& row) {
         v1::Attempt& attempt = attempts.emplace_back();
@@ -148,6 +150,7 @@ absl::StatusOr<std::vector<v1::Attempt>> ReadAttempts(
               TimeUtil::NanosecondsToTimestamp(row.Int(7));
         }
         attempt.set_reason(std::string(row.Text(8)));
+        attempt.set_steps_printed(static_cast<uint64_t>(row.Int(9)));
         return true;
       },
       run_id));
@@ -161,7 +164,8 @@ absl::StatusOr<std::vector<RunRow>> LoadRuns(Database& database) {
       "status, failure_reason, gpu_slots, updated_at_ns, update_seq, "
       "cancel_requested, proxy_starts, worker_pid, worker_start_time, "
       "worker_boot_id, last_beat_at_ns, attempt, started_ns, ended_ns, reason, "
-      "a.steps, a.episodes, a.lifecycle, a.malformed, a.scalars "
+      "a.steps, a.episodes, a.lifecycle, a.malformed, a.scalars, "
+      "a.steps_printed "
       "FROM runs AS r LEFT JOIN attempt_rows AS a ON a.run = r.run AND "
       "a.number = r.attempt ORDER BY r.run",
       [&runs](const Statement& row) {
@@ -191,6 +195,7 @@ absl::StatusOr<std::vector<RunRow>> LoadRuns(Database& database) {
         for (const Stream stream : kAllStreams) {
           run.attempt_begin[stream] = static_cast<uint64_t>(row.Int(column++));
         }
+        run.attempt_printed = static_cast<uint64_t>(row.Int(column));
         return true;
       }));
   std::map<absl::string_view, RunRow*> by_id;

@@ -54,6 +54,7 @@ struct RunRow {
   int64_t attempt_ended_ns = 0;    // 0: not yet
   std::string attempt_reason;      // of its end; empty: exit code 0
   Numbers attempt_begin;           // its rows have greater numbers
+  uint64_t attempt_printed = 0;    // steps that were printed before it
 
   // Registered workers, by their names: SaveWorker.
   std::map<std::string, v1::RegisteredWorker> workers;

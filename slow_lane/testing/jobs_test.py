@@ -233,6 +233,38 @@ wait_for('end')
     assert "ValueError: only at first" in lane.describe(run_id).attempts[0].reason
 
 
+def test_an_attempt_counts_its_own_steps_and_returns(queue: Lane) -> None:
+    """Also with daemons that are killed during an attempt and between two: max_steps and means are the last one's."""
+    source = """
+steps(5 * attempt() - 4, 5 * attempt())
+if attempt() == 1: episode(1, total_reward=100)
+sys.stdout.flush()
+wait_for(f"go{attempt()}")
+steps(11, 12)
+time.sleep(600)
+"""
+    config = queue.program(_SCALARS + source)
+    config["resources"]["cpus"] = 2
+    config["metadata"] = {"tandem": {"restart": {"max": 1}}}
+    config["schedule"] = {"max_steps": 7}
+    run_id = queue.submit(config)
+    wait_until(lambda: queue.describe(run_id).mean_of == 1, "the episode")
+    urgent = _until_gate(queue, "urgent", priority=1)
+    queue.restart()
+    os.kill(_worker(queue, run_id), signal.SIGKILL)
+    queue.wait_for(urgent, EXEC)
+    wait_until(lambda: queue.record(run_id).status == INIT, "the second attempt to wait")
+    queue.restart()
+    queue.open("urgent")
+    queue.wait_for_steps(run_id, 10)
+    run = queue.describe(run_id)
+    assert [each.steps_printed for each in run.attempts] == [0, 5]
+    assert (run.mean_of, run.HasField("mean_return"), run.HasField("last_return")) == (0, False, False)
+    queue.open("go2")
+    assert queue.wait_for(run_id, TERM).failure_reason == "schedule.max_steps = 7 reached"
+    assert queue.describe(run_id).steps == 12
+
+
 def test_a_run_ends_after_its_last_attempt(lane: Lane) -> None:
     """A fault each time; the reason is that of the last one."""
     run_id = _job(lane, _ATTEMPTS + "sys.exit(attempt())", restart={"max": 1})
@@ -287,12 +319,3 @@ def test_checkpoints_go_with_the_run_if_its_configuration_says_so(lane: Lane) ->
     lane.wait_for(run_id, TERM)
     folder = lane.data_dir / "runs" / run_id / "checkpoints"
     wait_until(lambda: not folder.exists(), "the checkpoints to be removed")
-
-
-def test_a_printed_line_reaches_its_watcher_without_a_poll(lane: Lane) -> None:
-    """The lines come one by one, each 300 ms after the last one, so that the proxy is idle before each."""
-    run_id = _job(lane, "for i in range(12): time.sleep(0.3); scalars(i, sent=time.time())")
-    with TrainerClient(lane.address) as client:
-        delays = sorted(time.time() - event.values[0] for event in client.scalars(run_id))
-    print(f"print to watcher: median {1000 * delays[6]:.1f} ms, longest {1000 * delays[-1]:.1f} ms")
-    assert len(delays) == 12

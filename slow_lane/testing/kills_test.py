@@ -107,8 +107,10 @@ def test_complete_lines_of_a_killed_worker_are_kept(seed: int, tmp_path: Path) -
 
 _ATTEMPT = """
 put(json.dumps({"event": "attempt", "payload": {"number": int(os.environ["TANDEM_ATTEMPT"])}}).encode() + b"\\n")
-end = time.monotonic() + 0.7
-while time.monotonic() < end: steps(0, 9)
+end = time.monotonic() + float(sys.argv[2])
+while time.monotonic() < end:
+    steps(0, 9)
+    time.sleep(0.002)
 """
 
 
@@ -118,7 +120,7 @@ def test_each_attempt_is_started_once_despite_kills(seed: int) -> None:
     faulthandler.dump_traceback_later(WATCHDOG_SECS + _SECONDS, exit=True)
     chance = random.Random(seed)
     with running_lane("--no_queue=false", "--cpus=1", "--kill_grace=500ms") as lane:
-        config = lane.program(_ATTEMPT)
+        config = lane.program(_ATTEMPT, str(0.5 * _SECONDS / _JOBS))
         config["metadata"] = {"tandem": {"restart": {"max": 1000, "on": ["killed", "machine"]}}}
         jobs = [lane.submit(config) for _ in range(_JOBS)]
         kills = {"daemon": 0, "proxy": 0, "worker": 0}

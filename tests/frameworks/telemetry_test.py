@@ -36,7 +36,7 @@ def test_callback_prints_episodes_and_numbers(kind: Any, normalized: bool) -> No
         model.learn(1500, callback=Callback(EventWriter(out, run_id="x")), log_interval=1)
         returns = [episode["r"] for episode in model.ep_info_buffer]
     events = _events(out)
-    assert [events[0]["event"], events[-1]["event"]] == ["run_started", "run_completed"]
+    assert events[0]["event"] == "run_started"
     assert events[0]["payload"] == {"algo": kind.__name__, "num_envs": _ENVS, "seed": 1}
     episodes = [event for event in events if event.get("event_type") == "episode"]
     assert [episode["total_reward"] for episode in episodes][-len(returns) :] == returns
@@ -53,11 +53,14 @@ def test_evaluations_are_numbers() -> None:
         with closing(VecMonitor(tandem.make_vec("CartPole-v1", 1).as_sb3())) as others:
             evaluation = EvalCallback(others, eval_freq=64, n_eval_episodes=1, verbose=0)
             model = PPO("MlpPolicy", envs, n_steps=64, n_epochs=1, device="cpu")
-            model.learn(600, callback=[evaluation, Callback(EventWriter(out))])
-            model.learn(600, callback=[Callback(EventWriter(out)), evaluation], reset_num_timesteps=False)
-    names = {name for event in _events(out) if event.get("event_type") == "scalars" for name in event["scalars"]}
+            events = EventWriter(out)
+            model.learn(600, callback=[evaluation, Callback(events)])
+            model.learn(600, callback=[Callback(events), evaluation], reset_num_timesteps=False)
+    printed = _events(out)
+    names = {name for event in printed if event.get("event_type") == "scalars" for name in event["scalars"]}
     assert "eval/mean_reward" in names
-    assert [event.get("event") for event in _events(out)].count("run_completed") == 2
+    # The run ends with the program (tracking_test).
+    assert [event["event"] for event in printed if "event" in event] == ["run_started", "training_started"]
 
 
 def test_recorder_around_a_vec_env() -> None:

@@ -41,7 +41,7 @@ _CROWD = """
 const job = (at) => ({
   run: `crowd${at}`, name: `job ${at}`, state: "TERM", state_text: "TERM", facts: "", reason: "", failure: "",
   remark: "", workers: "", evaluation: "", wants_frames: false, ended: true, unreachable: false, created: at, steps: at,
-  stored_steps: at, episodes: 0, scalars: 0, mean_return: (at * 7919) % 10000, mean_of: 100, steps_per_second: 0,
+  episodes: 0, scalars: 0, mean_return: (at * 7919) % 10000, mean_of: 100, steps_per_second: 0,
   episodes_per_second: 0, parameters: {[`p.${at % 1000}/<i>`]: `${at}`, seed: `${at}`}, attempts: []});
 const runs = Array.from({length: 10000}, (_, at) => job(at));
 const begin = performance.now();

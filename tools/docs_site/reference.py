@@ -103,10 +103,10 @@ def events() -> str:
 def database() -> str:
     """Returns the views of the daemon's database (slow_lane/store)."""
     columns = re.compile(r"CREATE VIEW (\w+) AS SELECT (.*?)\s+FROM", re.S)
-    rows = []
-    for path in sorted((_ROOT / "slow_lane/store").glob("schema_*.sql")):
-        for view, names in columns.findall(path.read_text("utf-8")):
-            rows.append((f"`{view}`", ", ".join(f"`{name.strip().rpartition('.')[2]}`" for name in names.split(","))))
+    rows = [
+        (f"`{view}`", ", ".join(f"`{name.strip().rpartition('.')[2]}`" for name in names.split(",")))
+        for view, names in columns.findall(_read("slow_lane/store/schema.sql"))
+    ]
     if not rows:
         raise Undescribed("slow_lane/store: expected views, found none")
     return "# Database\n\n" + _table(("view", "columns"), rows)

@@ -32,7 +32,7 @@ _SOURCES = {
         "reward",
     ),
     "database": (
-        "slow_lane/store/schema_1.sql",
+        "slow_lane/store/schema.sql",
         "CREATE VIEW steps AS SELECT runs.run_id, reward\n  FROM runs;",
         "CREATE VIEW steps",
         "| `steps` | `run_id`, `reward` |",

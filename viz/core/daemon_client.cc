@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <limits>
 
 #include "absl/strings/str_cat.h"
@@ -75,11 +76,13 @@ DaemonRun RunOf(const v1::RunDescription& from) {
   run.folder = from.folder();
   run.created_secs = SecsOf(record.created_at());
   run.steps = from.steps_printed();
-  run.stored_steps = from.steps();
   run.episodes = from.episodes();
   run.scalars = from.scalars();
   if (from.has_max_steps()) run.max_steps = from.max_steps();
-  if (from.has_mean_return()) run.mean_return = from.mean_return();
+  // NaN equals no other value: the run would never be as it was.
+  if (from.has_mean_return() && !std::isnan(from.mean_return())) {
+    run.mean_return = from.mean_return();
+  }
   run.mean_of = from.mean_of();
   run.steps_per_second = from.steps_per_second();
   run.episodes_per_second = from.episodes_per_second();
@@ -91,6 +94,11 @@ DaemonRun RunOf(const v1::RunDescription& from) {
                             .episodes_before = attempt.episodes(),
                             .scalars_before = attempt.scalars()});
   }
+  const v1::Attempt& last = from.attempts().empty()
+                                ? v1::Attempt::default_instance()
+                                : from.attempts(from.attempts_size() - 1);
+  run.attempt_steps = std::max(from.steps_printed() - last.steps_printed(),
+                               from.steps() - last.steps());
   run.parameters.insert(from.parameters().begin(), from.parameters().end());
   run.unreachable = from.unreachable();
   run.worker_pid = from.worker_pid();
@@ -117,10 +125,10 @@ std::string FactsText(const DaemonRun& run) {
   std::string text;
   // Some runs print episodes only.
   if (run.steps > 0 || run.episodes == 0) {
-    text = CountText(run.steps);
-    if (run.max_steps.has_value()) {
-      absl::StrAppend(&text, " of ", CountText(*run.max_steps));
-    }
+    text = run.max_steps.has_value()
+               ? absl::StrCat(CountText(run.attempt_steps), " of ",
+                              CountText(*run.max_steps))
+               : CountText(run.steps);
     absl::StrAppend(&text, " steps, ", RoundedText(run.steps_per_second),
                     "/s, ");
   }

@@ -26,17 +26,17 @@ struct DaemonRun {
   // MOSAIC's words: "INIT", "HSHK", "RDY", "EXEC", "PAUSE", "FAULT", "TERM".
   std::string state;
   bool has_ended = false;
-  std::string reason;         // of its end, or what the run waits for
-  std::string failure_line;   // of a FAULT: the last line of its exception
-  std::string remark;         // what differs from the configuration
-  std::string folder;         // of its files
-  double created_secs = 0;    // since 1970
-  uint64_t steps = 0;         // printed by the worker
-  uint64_t stored_steps = 0;  // fewer than `steps` if steps are sampled
+  std::string reason;          // of its end, or what the run waits for
+  std::string failure_line;    // of a FAULT: the last line of its exception
+  std::string remark;          // what differs from the configuration
+  std::string folder;          // of its files
+  double created_secs = 0;     // since 1970
+  uint64_t steps = 0;          // printed by the worker
+  uint64_t attempt_steps = 0;  // by the last attempt, printed or stored
   uint64_t episodes = 0;
   uint64_t scalars = 0;               // rows of the run's own numbers
-  std::optional<uint64_t> max_steps;  // for a progress bar
-  std::optional<double> mean_return;  // of the last episodes
+  std::optional<uint64_t> max_steps;  // of attempt_steps
+  std::optional<double> mean_return;  // of the last episodes; none: also NaN
   uint32_t mean_of = 0;               // how many they are: at most 100
   double steps_per_second = 0;
   double episodes_per_second = 0;

@@ -50,7 +50,7 @@ TEST(DaemonClient, ReadsCurvesToTheirEnd) {
                              "$EPISODE; echo $EPISODE"));
   ASSERT_TRUE(run_id.ok()) << run_id.status();
   const DaemonRun run = AwaitState(client, "TERM");
-  EXPECT_EQ(run.stored_steps, 1200U);
+  EXPECT_EQ(run.steps, 1200U);
   RunCurves curves{RunAttempt()};
   while (!client.ReadCurves(*run_id, true, &curves).value()) {
   }
@@ -90,6 +90,15 @@ TEST(DaemonClient, AnUnreadableTokenIsRefusedBeforeTheCall) {
   const absl::Status status = client.ListRuns().status();
   unsetenv("TANDEM_TOKEN_FILE");
   EXPECT_THAT(std::string(status.message()), HasSubstr("/no/such/token"));
+}
+
+TEST(FactsText, HasTheLastAttemptsShareOfMaxSteps) {
+  DaemonRun run;
+  run.steps = 1200;
+  run.attempt_steps = 200;
+  EXPECT_THAT(FactsText(run), HasSubstr("1,200 steps"));
+  run.max_steps = 5000;
+  EXPECT_THAT(FactsText(run), HasSubstr("200 of 5,000 steps"));
 }
 
 TEST(DaemonTarget, IsTheVariableOrTheDefaultAddress) {

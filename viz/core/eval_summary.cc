@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <limits>
 #include <nlohmann/json.hpp>
 
 #include "absl/strings/str_cat.h"
@@ -15,12 +16,13 @@ namespace {
 
 constexpr size_t kMaxFileBytes = 1 << 20;
 
-// Returns false if the key exists and its value is not a number.
+// Returns false if the key exists and its value is not a number; null is NaN.
 bool TakeNumber(const nlohmann::json& object, const char* key, double* into) {
   const auto found = object.find(key);
-  if (found == object.end() || found->is_null()) return true;
-  if (!found->is_number()) return false;
-  *into = found->get<double>();
+  if (found == object.end()) return true;
+  if (!found->is_number() && !found->is_null()) return false;
+  *into = found->is_null() ? std::numeric_limits<double>::quiet_NaN()
+                           : found->get<double>();
   return true;
 }
 

@@ -24,8 +24,8 @@ struct EvalSummary {
   friend bool operator==(const EvalSummary&, const EvalSummary&) = default;
 };
 
-// Missing and null keys count as 0, as in MOSAIC. nullopt: the text is not a
-// complete JSON object, or a value is not a number.
+// Missing keys count as 0, as in MOSAIC; null is NaN, or 0 of a count. nullopt:
+// the text is not a complete JSON object, or a value is not a number.
 std::optional<EvalSummary> ParseEvalSummary(absl::string_view json);
 
 // nullopt: missing, unreadable, over 1 MiB, not a plain file, or as above. The

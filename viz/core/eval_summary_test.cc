@@ -29,9 +29,11 @@ TEST(EvalSummary, ReadsMosaicsKeys) {
                                                    .max_return = 20.25}));
 }
 
-TEST(EvalSummary, TreatsMissingAndNullAsZero) {
-  EXPECT_EQ(ParseEvalSummary(R"({"episodes": 2, "avg_return": null})"),
-            (EvalSummary{.episodes = 2}));
+TEST(EvalSummary, TreatsMissingAsZeroAndNullAsNaN) {
+  EXPECT_EQ(EvalSummaryText(*ParseEvalSummary(
+                R"({"episodes": 2, "batch_index": null, "avg_return": null})")),
+            "evaluation batch 0, 2 episodes\n"
+            "return: avg nan, min 0.00, max 0.00");
 }
 
 TEST(EvalSummary, IgnoresHalfWrittenFile) {

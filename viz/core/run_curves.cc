@@ -82,7 +82,9 @@ RunCurves& RunCurvesCache::Of(const std::string& run_id,
   const auto found =
       runs_.try_emplace(run_id, Entry{.curves = RunCurves(attempt)}).first;
   Entry& entry = found->second;
-  if (entry.curves.attempt() != attempt.number) {
+  const RunAttempt& known = entry.curves.attempt();
+  if (known.number != attempt.number ||
+      known.started_secs != attempt.started_secs) {
     entry.curves = RunCurves(attempt);
   }
   entry.used = ++uses_;

@@ -81,7 +81,7 @@ class RunCurves {
   void AddScalar(uint64_t number, const CurvePlace& at, const std::string& name,
                  double value);
 
-  uint32_t attempt() const { return attempt_.number; }
+  const RunAttempt& attempt() const { return attempt_; }
   uint64_t last_episode() const { return last_episode_; }  // its number
   uint64_t last_scalars() const { return last_scalars_; }
   // kReturn, kLength, then names in the order of their first values.
@@ -102,8 +102,8 @@ class RunCurvesCache {
  public:
   static constexpr size_t kMostBuckets = size_t{1} << 20;  // 64 MiB
 
-  // Returns the run's curves, new ones for a new attempt. The reference is
-  // valid until the next call.
+  // Returns the run's curves, new ones for a new attempt, also of a new run
+  // with the id of a deleted one. The reference is valid until the next call.
   RunCurves& Of(const std::string& run_id, const RunAttempt& attempt);
 
  private:

@@ -75,9 +75,12 @@ TEST(RunCurvesCache, ForgetsTheRunThatWasAskedForLongestAgo) {
 TEST(RunCurvesCache, BeginsAnewWithEachAttempt) {
   RunCurvesCache cache;
   cache.Of("run", {.number = 1}).AddEpisode(1, 0, 1, 1);
-  EXPECT_EQ(cache.Of("run", {.number = 1}).last_episode(), 1U);
+  EXPECT_EQ(cache.Of("run", {.number = 1, .ended_secs = 5}).last_episode(), 1U);
   EXPECT_EQ(cache.Of("run", {.number = 2, .episodes_before = 9}).last_episode(),
             9U);
+  // Another run, which has the id of the deleted one.
+  EXPECT_EQ(cache.Of("run", {.number = 2, .started_secs = 7}).last_episode(),
+            0U);
 }
 
 }  // namespace

@@ -63,7 +63,6 @@ nlohmann::json DaemonRunJson(const DaemonRun& run) {
           {"remark", Printable(run.remark)},
           {"created", run.created_secs},
           {"steps", run.steps},
-          {"stored_steps", run.stored_steps},
           {"episodes", run.episodes},
           {"scalars", run.scalars},
           {"mean_return", NumberOrNull(run.mean_return.value_or(NAN))},

@@ -81,7 +81,8 @@ def _by_return(run: RunDescription) -> Result:
 
 def _by_scalar(daemon: Daemon, run: RunDescription, name: str) -> Result:
     value, step = math.nan, 0
-    for event in daemon.client.scalars(run.run.run_id, follow=False):
+    begin = run.attempts[-1].scalars if run.attempts else 0
+    for event in daemon.client.scalars(run.run.run_id, since_seq=begin, follow=False):
         if name in event.names:
             value, step = event.values[event.names.index(name)], event.step
     return Result(run, value, "-" if math.isnan(value) else f"{value:.6g} at {step:,}")

@@ -75,8 +75,9 @@ def age_of(run: RunDescription, now: float) -> str:
 def _progress(run: RunDescription, width: int) -> str:
     if not run.max_steps:
         return ""
+    printed, kept = (run.attempts[-1].steps_printed, run.attempts[-1].steps) if run.attempts else (0, 0)
     # Where steps are sampled, more are printed than kept; a worker that publishes over gRPC prints none.
-    share = max(run.steps_printed, run.steps) / run.max_steps
+    share = max(run.steps_printed - printed, run.steps - kept) / run.max_steps
     return f"{bar_text(share, width)} {100 * min(share, 1.0):3.0f} %"
 
 
@@ -118,7 +119,7 @@ def sorted_by(column: str, runs: Sequence[RunDescription]) -> list[RunDescriptio
         "steps": lambda run: -run.steps,
         "rate": lambda run: -run.steps_per_second,
         "episodes": lambda run: -run.episodes,
-        "return": lambda run: math.inf if run.mean_return is None else -run.mean_return,
+        "return": lambda run: math.inf if run.mean_return is None or math.isnan(run.mean_return) else -run.mean_return,
         "priority": lambda run: -run.priority,
     }
     return sorted(runs, key=keys[column])

@@ -106,18 +106,21 @@ def test_a_table_has_a_line_for_each_run() -> None:
 
 def test_a_remark_has_the_attempt_and_the_failures_last_line() -> None:
     """The line of the exception replaces the end of stderr."""
-    first = Attempt(1, _time(_START), _time(_START + 3), "killed by signal 9", 0, 0, 0, 0, 0)
-    second = dataclasses.replace(first, number=2, ended=None, reason="")
-    assert "attempt 2, after: killed by signal 9" in run_line(_run(attempts=(first, second)), _NOW)
+    first = Attempt(1, _time(_START), _time(_START + 3), "killed by signal 9", 0, 0, 0, 0, 0, 0)
+    second = dataclasses.replace(first, number=2, ended=None, reason="", steps=1_500)
+    again = _run(attempts=(first, second))
+    assert "attempt 2, after: killed by signal 9" in run_line(again, _NOW)
+    assert "] 10 %" in rendered(runs_table([again], _NOW))[1].replace("  ", " "), "the share of the attempt's steps"
     failed = dataclasses.replace(_FAULTED, failure_line="RuntimeError: diverged")
     assert run_line(failed, _NOW).endswith("; RuntimeError: diverged")
 
 
 def test_runs_are_sorted_by_each_column() -> None:
     """Runs without a return come last."""
-    runs = [_run(run_id="b", mean_return=1.0), _FAULTED, _run(run_id="a", mean_return=2.0, steps=1)]
+    runs = [_run(run_id="c", mean_return=math.nan), _run(run_id="b", mean_return=1.0), _FAULTED]
+    runs.append(_run(run_id="a", mean_return=2.0, steps=1))
     order = {column: [run.run.run_id for run in sorted_by(column, runs)] for column in SORTED_COLUMNS}
-    assert order["return"] == ["a", "b", "02BAD"] and order["run"] == ["02BAD", "a", "b"]
+    assert order["return"] == ["a", "b", "c", "02BAD"] and order["run"] == ["02BAD", "a", "b", "c"]
     assert order["steps"][-1] == "a"
 
 

@@ -128,9 +128,22 @@ test("a command's words are a shell's", () => {
 
 test("a grid has every combination", () => {
   assert.deepEqual(gridOf("lr=1e-3,3e-4 seed=0..1 algo=ppo").map((run) => Object.values(run)),
-    [[0.001, 0, "ppo"], [0.001, 1, "ppo"], [0.0003, 0, "ppo"], [0.0003, 1, "ppo"]]);
+    [["1e-3", "0", "ppo"], ["1e-3", "1", "ppo"], ["3e-4", "0", "ppo"], ["3e-4", "1", "ppo"]]);
   assert.deepEqual(gridOf(""), [{}]);
-  for (const bad of ["x", "=1", "a=", "a=0..999999999", "a=1..900 b=1..2"]) assert.throws(() => gridOf(bad), /Grid/);
+  assert.deepEqual(gridOf("constructor=1"), [{ constructor: "1" }]);
+  for (const bad of ["x", "=1", "a=", "a=0..999999999", "a=1..900 b=1..2", "a=2..1", "a=1 a=2"]) {
+    assert.throws(() => gridOf(bad), /Grid/);
+  }
+});
+
+test("a program gets the words that were typed, and parameters are their numbers", () => {
+  const form = { command: "train {x}", folder: "", name: "w", cpus: 1, frames: false, sweep: "s" };
+  const words = ["1e-3", "1.0", "007", "+5", ".5", "0x10", "1e999", "12345678901234567890", " 1", "", "NaN"];
+  const configs = configsOf({ ...form, grid: `'x=${words}'` });
+  assert.deepEqual(configs.map((config) => config.arguments), words.map((word) => [word]));
+  assert.equal(configs[0].run_name, "w x=1e-3");
+  assert.deepEqual(configs.map((config) => config.metadata.tandem.parameters.x),
+    [0.001, 1, 7, 5, 0.5, "0x10", "1e999", "12345678901234567890", " 1", "", "NaN"]);
 });
 
 test("a form makes a configuration for each run", () => {

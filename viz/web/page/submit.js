@@ -26,26 +26,35 @@ export function wordsOf(command) {
 }
 
 /**
- * Returns every combination of a grid such as "lr=1e-3,3e-4 seed=0..4"; one without parameters if it is empty.
+ * Returns every combination of a grid such as "lr=1e-3,3e-4 seed=0..4", as typed; one without parameters if it is empty.
  * @param {string} text
- * @returns {Record<string, string | number>[]}
+ * @returns {Record<string, string>[]}
  */
 export function gridOf(text) {
-  /** @type {Record<string, string | number>[]} */
+  /** @type {Record<string, string>[]} */
   let runs = [{}];
   for (const axis of wordsOf(text)) {
     const [, name, listed] = /^([A-Za-z_][\w.-]*)=(.+)$/.exec(axis) ?? [];
-    if (!name) throw new Error(`Grid: expected NAME=VALUE,... or NAME=FIRST..LAST, found ${axis}`);
-    const [, first, last] = /^(-?\d{1,9})\.\.(-?\d{1,9})$/.exec(listed) ?? [];
-    const count = first === undefined ? 0 : Math.max(0, Number(last) - Number(first) + 1);
-    /** @type {(string | number)[]} */
-    const values = first === undefined
-      ? listed.split(",").map((word) => word.trim() && Number.isFinite(Number(word)) ? Number(word) : word)
-      : Array.from({ length: Math.min(count, MOST_RUNS + 1) }, (_, at) => Number(first) + at);
+    const [, first, last] = /^(-?\d{1,9})\.\.(-?\d{1,9})$/.exec(listed ?? "") ?? [];
+    const count = Number(last) - Number(first) + 1;
+    if (!name || count < 1) throw new Error(`Grid: expected NAME=VALUE,... or NAME=FIRST..LAST, found ${axis}`);
+    if (Object.hasOwn(runs[0], name)) throw new Error(`Grid: expected each name once, found ${name} twice`);
+    const values = first === undefined ? listed.split(",")
+      : Array.from({ length: Math.min(count, MOST_RUNS + 1) }, (_, at) => `${Number(first) + at}`);
     if (runs.length * values.length > MOST_RUNS) throw new Error(`Grid: expected at most ${MOST_RUNS} runs, found more`);
     runs = runs.flatMap((run) => values.map((value) => ({ ...run, [name]: value })));
   }
   return runs;
+}
+
+/**
+ * Returns the number that a word is, or else the word; also for an integer that no number of JavaScript equals.
+ * @param {string} word
+ */
+function valueOf(word) {
+  const number = Number(word);
+  const isNumber = Number.isFinite(number) && /^[-+]?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?$/i.test(word);
+  return isNumber && (Number.isSafeInteger(number) || !/^[-+]?\d+$/.test(word)) ? number : word;
 }
 
 /**
@@ -61,7 +70,7 @@ export function configsOf(form) {
     const unused = names.find((name) => !form.command.includes(`{${name}}`));
     if (unused) throw new Error(`Command: expected {${unused}}, found it nowhere; each parameter has to reach the program`);
     const [program, ...args] = words.map((word) => word.replace(
-      /\{([A-Za-z_][\w.-]*)\}/g, (whole, name) => name in parameters ? String(parameters[name]) : whole));
+      /\{([A-Za-z_][\w.-]*)\}/g, (whole, name) => Object.hasOwn(parameters, name) ? parameters[name] : whole));
     const label = names.map((name) => `${name}=${parameters[name]}`).join(" ");
     const title = form.name ? `${form.name} ${label}` : [program.replace(/.*\//, ""), ...args].join(" ");
     return {
@@ -69,7 +78,8 @@ export function configsOf(form) {
       resources: { cpus: form.cpus, memory_mb: 256, gpus: { requested: 0 } }, artifacts: {},
       metadata: { tandem: {
         ...form.folder && { working_directory: form.folder }, ...form.frames && { fast_lane: {} },
-        ...names.length && { parameters, sweep: form.sweep } } },
+        ...names.length && {
+          parameters: Object.fromEntries(names.map((name) => [name, valueOf(parameters[name])])), sweep: form.sweep } } },
     };
   });
 }

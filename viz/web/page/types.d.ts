@@ -34,7 +34,6 @@ export interface DaemonRun {
   unreachable: boolean;
   created: number;
   steps: number;
-  stored_steps: number;
   episodes: number;
   scalars: number;
   mean_return: number | null;

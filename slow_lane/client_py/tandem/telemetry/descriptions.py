@@ -46,6 +46,7 @@ class Attempt:
       reason: Why it ended; empty: with exit code 0, or it goes on.
       steps: The run's rows of steps before this attempt: its own have greater numbers. So are `episodes`, `lifecycle`,
         `malformed` and `scalars`.
+      steps_printed: The steps that the run had printed before it.
     """
 
     number: int
@@ -57,6 +58,7 @@ class Attempt:
     lifecycle: int
     malformed: int
     scalars: int
+    steps_printed: int
 
     @staticmethod
     def from_message(message: Any) -> "Attempt":

@@ -2,23 +2,26 @@
 
 import contextlib
 import json
+import math
 import os
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import SupportsFloat
+from typing import Any, SupportsFloat
 
 import numpy as np
 
 from tandem.arguments import path as checked_path
-from tandem.arguments import shown
 from tandem.engine.worker_environment import RUN_DIR_VARIABLE
 from tandem.errors import InvalidArgument
 
 _NAME = "eval_summary.json"
+_KEYS: dict[str, Callable[[list[float]], Any]] = {"avg": np.mean, "min": np.min, "max": np.max}
 
 
 class EvalSummaryWriter:
     """Writes the file `path`: numbers of batches and episodes; mean, least and greatest return.
+
+    One of them that is not finite is null.
 
     The viewer and the page read it each second; it has the keys of MOSAIC's file. A reader finds the old or the new
     text, never a part: each is written beside the file, and renamed.
@@ -58,28 +61,22 @@ class EvalSummaryWriter:
         """Adds the returns of a batch's episodes, and writes the file.
 
         Args:
-          returns: One for each episode; finite, at least one.
+          returns: One for each episode, at least one.
 
         Raises:
-          InvalidArgument: No return, or one that is not finite; the file stays as it was (also a ValueError).
+          InvalidArgument: No return; the file stays as it was (also a ValueError).
           OSError: The file cannot be written; it stays as it was.
         """
-        batch = np.asarray([float(each) for each in returns])
-        if batch.size == 0 or not np.isfinite(batch).all():
-            raise InvalidArgument(f"returns: expected finite numbers, at least one, found {shown(batch.tolist())}")
-        self._returns += batch.tolist()
+        batch = [float(each) for each in returns]
+        if not batch:
+            raise InvalidArgument("returns: expected numbers, at least one, found none")
+        self._returns += batch
         self._batches += 1
-        self._write(
-            {
-                "batch_index": self._batches,
-                "episodes": len(self._returns),
-                "avg_return": float(np.mean(self._returns)),
-                "min_return": min(self._returns),
-                "max_return": max(self._returns),
-            }
-        )
+        found = {f"{name}_return": float(of(self._returns)) for name, of in _KEYS.items()}
+        known = {name: value if math.isfinite(value) else None for name, value in found.items()}
+        self._write({"batch_index": self._batches, "episodes": len(self._returns), **known})
 
-    def _write(self, summary: dict[str, float]) -> None:
+    def _write(self, summary: dict[str, float | None]) -> None:
         beside = self.path.with_name(f"{self.path.name}.{os.getpid()}.new")
         try:
             beside.write_text(json.dumps(summary) + "\n", "utf-8")

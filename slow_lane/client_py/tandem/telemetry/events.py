@@ -29,8 +29,8 @@ class EventWriter:
     program. Safe to use from any thread.
 
     Actions, observations and payloads may be numbers, strings, lists, mappings, NumPy's scalars and arrays, and what
-    NumPy converts to an array. NaN and infinities, which JSON does not have, become null in them. Rewards must be
-    finite.
+    NumPy converts to an array. NaN and infinities, which JSON does not have, become null in them. Rewards and scalars
+    keep them, as texts.
 
     With the variable MOSAIC_FASTLANE_ONLY=1 steps are not printed: viewers show the run's frames instead.
 
@@ -107,7 +107,7 @@ class EventWriter:
         Args:
           episode: Number of the episode in this run, from 0.
           step_index: Number of the step in its episode, from 0.
-          reward: Finite.
+          reward: The reward, NaN and infinities included.
           action: The action.
           observation: The observation after it.
           terminated: Whether the episode ended with this step.
@@ -123,7 +123,7 @@ class EventWriter:
         fields["episode"] = integer("episode", episode, 0, _LARGEST)
         fields["step_index"] = integer("step_index", step_index, 0, _LARGEST)
         _add(fields, action=action, observation=observation)
-        fields["reward"] = _finite("reward", reward)
+        fields["reward"] = _number("reward", reward)
         fields["terminated"] = flag("terminated", terminated)
         fields["truncated"] = flag("truncated", truncated)
         if episode_seed is not None:
@@ -146,12 +146,12 @@ class EventWriter:
     ) -> None:
         """Prints the end of an episode. Fields that are None are omitted; those of `step` have its meaning.
 
-        `total_reward` is the sum of its `steps` rewards, finite. `metadata` has further facts. As in MOSAIC's events,
+        `total_reward` is the sum of its `steps` rewards. `metadata` has further facts. As in MOSAIC's events,
         the daemon takes an "episode_index" in it for the number of the episode, in place of `episode`.
         """
         fields = self._begin("event_type", "episode")
         fields["episode"] = integer("episode", episode, 0, _LARGEST)
-        fields["total_reward"] = _finite("total_reward", total_reward)
+        fields["total_reward"] = _number("total_reward", total_reward)
         fields["steps"] = integer("steps", steps, 0, _LARGEST)
         fields["terminated"] = flag("terminated", terminated)
         fields["truncated"] = flag("truncated", truncated)
@@ -172,8 +172,8 @@ class EventWriter:
         fields = self._begin("event_type", "scalars")
         fields["step"] = integer("step", step, 0, _LARGEST)
         numbers = {_text("values", name): _number(f"values[{name!r}]", value) for name, value in values.items()}
-        fields["scalars"] = {name: _json_number(number) for name, number in numbers.items()}
         if numbers:
+            fields["scalars"] = numbers
             self._output.write(line_of(fields))
 
     def lifecycle(self, event: str, payload: Mapping[str, object] | None = None) -> None:
@@ -240,23 +240,13 @@ def _mapping(name: str, value: object) -> Mapping[str, object] | None:
     return value or None
 
 
-def _finite(name: str, value: SupportsFloat) -> float:
-    number = _number(name, value, "a finite number")
-    if not math.isfinite(number):
-        raise InvalidArgument(f"{name}: expected a finite number, found {shown(value)}; nothing was printed")
-    return number
-
-
-def _number(name: str, value: SupportsFloat, expected: str = "a number") -> float:
+def _number(name: str, value: SupportsFloat) -> float | str:
+    """Returns a number, or the text of one that JSON does not have, as schema/telemetry has it."""
     if not isinstance(value, str | bytes | bytearray):
         with contextlib.suppress(TypeError, ValueError, OverflowError):  # of lists of different lengths, too
             if np.ndim(value) == 0:  # type: ignore[arg-type]
-                return float(value)
-    raise InvalidArgument(f"{name}: expected {expected}, found {shown(value)}; nothing was printed")
-
-
-def _json_number(number: float) -> float | str:
-    """Returns a number, or the text of one that JSON does not have, as schema/telemetry has it."""
-    if math.isfinite(number):
-        return number
-    return "NaN" if math.isnan(number) else "Infinity" if number > 0 else "-Infinity"
+                number = float(value)
+                if math.isfinite(number):
+                    return number
+                return "NaN" if math.isnan(number) else "Infinity" if number > 0 else "-Infinity"
+    raise InvalidArgument(f"{name}: expected a number, found {shown(value)}; nothing was printed")

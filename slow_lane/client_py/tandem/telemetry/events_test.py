@@ -3,6 +3,7 @@
 import enum
 import io
 import json
+import math
 import os
 import subprocess
 import sys
@@ -98,6 +99,17 @@ def test_episode_and_lifecycle_have_all_given_fields(out: io.StringIO, events: E
     ]
 
 
+@pytest.mark.parametrize(
+    ("number", "text"), [(np.nan, "NaN"), (np.float32("inf"), "Infinity"), (-math.inf, "-Infinity")]
+)
+def test_rewards_keep_what_json_has_not(number: float, text: str, out: io.StringIO, events: EventWriter) -> None:
+    """A training whose reward or return is not finite goes on."""
+    events.step(**{**_STEP, "reward": number})
+    events.episode(episode=0, total_reward=number, steps=1)
+    step, episode = map(json.loads, out.getvalue().splitlines())
+    assert (step["reward"], episode["total_reward"]) == (text, text)
+
+
 def test_scalars_keep_what_json_has_not(out: io.StringIO, events: EventWriter) -> None:
     """NaN and infinities are texts; NumPy's and torch's kinds of numbers are numbers; no values, no event."""
     events.scalars(np.int64(7), {"a": np.float32(0.5), "b": np.nan, "c": np.array(np.inf), "d": -np.inf, "e/1": True})
@@ -143,7 +155,7 @@ def test_steps_are_not_printed_if_viewers_show_frames_instead(
     events = EventWriter(out)
     events.step(**_STEP)
     with pytest.raises(tandem.InvalidArgument, match="reward"):
-        events.step(**{**_STEP, "reward": float("nan")})
+        events.step(**{**_STEP, "reward": "nan"})
     assert not events.prints_steps and out.getvalue() == ""
     events.episode(episode=0, total_reward=1.0, steps=1)
     events.lifecycle("ended")
@@ -298,9 +310,7 @@ def test_value_at_the_depth_limit_is_printed(value: object, out: io.StringIO, ev
 @pytest.mark.parametrize(
     ("change", "fact"),
     [
-        ({"reward": float("nan")}, "reward: expected a finite number, found nan"),
-        ({"reward": np.float32("inf")}, "reward: .*inf"),
-        ({"reward": "1.5"}, "reward: .*'1.5'"),
+        ({"reward": "1.5"}, "reward: expected a number, found '1.5'"),
         ({"reward": None}, "reward: .*None"),
         ({"reward": np.zeros(1)}, "reward: .*array"),
         ({"reward": 10**400}, "reward: "),
@@ -324,7 +334,7 @@ def test_invalid_field_is_refused(change: dict[str, Any], fact: str, out: io.Str
 def test_other_invalid_arguments_are_refused(out: io.StringIO, events: EventWriter) -> None:
     """Arguments of episodes, of lifecycle events and of the writer."""
     refused: list[tuple[Callable[[], object], str]] = [
-        (lambda: events.episode(episode=0, total_reward=float("inf"), steps=1), "total_reward: "),
+        (lambda: events.episode(episode=0, total_reward="1", steps=1), "total_reward: "),  # type: ignore[arg-type]
         (lambda: events.episode(episode=0, total_reward=0, steps=-1), "steps: "),
         (lambda: events.episode(episode=0, total_reward=0, steps=1, metadata=[1]), "metadata: .*mapping"),  # type: ignore[arg-type]
         (lambda: events.episode(episode=0, total_reward=0, steps=1, metadata={"episode_index": "3"}), "'3'"),

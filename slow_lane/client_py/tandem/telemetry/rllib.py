@@ -3,13 +3,11 @@
 config = PPOConfig().callbacks(tandem.telemetry.rllib.Callbacks)
 """
 
-import math
 from typing import Any
 
-import numpy as np
 from ray.rllib.callbacks.callbacks import RLlibCallback
 
-from tandem.telemetry.tracking import job_events
+from tandem.telemetry.tracking import job_events, numbers_in
 
 __all__ = ["Callbacks"]
 
@@ -36,14 +34,5 @@ class Callbacks(RLlibCallback):
         for total, length in zip(runners.pop(_RETURNS, ()), runners.pop(_LENGTHS, ()), strict=False):
             self._events.episode(episode=self._episodes, total_reward=total, steps=int(length))
             self._episodes += 1
-        self._events.scalars(int(runners.get("num_env_steps_sampled_lifetime", 0)), _numbers(result))
-
-
-def _numbers(result: dict[str, Any], outer: str = "") -> dict[str, float]:
-    found: dict[str, float] = {}
-    for name, value in result.items():
-        if isinstance(value, dict) and name != "config":
-            found |= _numbers(value, f"{outer}{name}/")
-        elif isinstance(value, int | float | np.number) and not (isinstance(value, float) and math.isnan(value)):
-            found[f"{outer}{name}"] = float(value)
-    return found
+        numbers = numbers_in({name: value for name, value in result.items() if name != "config"})
+        self._events.scalars(int(runners.get("num_env_steps_sampled_lifetime", 0)), numbers)

@@ -17,7 +17,7 @@ from stable_baselines3.common.vec_env.base_vec_env import VecEnvObs, VecEnvStepR
 
 from tandem.telemetry.episode_counter import EpisodeCounter
 from tandem.telemetry.events import EventWriter
-from tandem.telemetry.tracking import job_events
+from tandem.telemetry.tracking import begin_run, job_events, numbers_in
 
 __all__ = ["Callback", "RecordEpisodes"]
 
@@ -29,8 +29,7 @@ class _Scalars(KVWriter):
         self._events = events
 
     def write(self, key_values: dict[str, Any], key_excluded: dict[str, tuple[str, ...]], step: int = 0) -> None:
-        numbers = {key: value for key, value in key_values.items() if isinstance(value, int | float | np.number)}
-        self._events.scalars(step, numbers)
+        self._events.scalars(step, numbers_in(key_values))
 
     def close(self) -> None:
         """Has nothing to close."""
@@ -54,7 +53,7 @@ class _Episodes:
 
 
 class Callback(BaseCallback):
-    """Prints an algorithm's run: its begin and end, each episode, and each number that it logs.
+    """Prints a training: the run's begin and its end with the program, each episode, and each number that it logs.
 
     For every algorithm of Stable-Baselines3, sb3-contrib and SBX. The returns are those of the environments, also below
     `VecNormalize`.
@@ -68,7 +67,7 @@ class Callback(BaseCallback):
     def _on_training_start(self) -> None:
         model, envs = self.model, self.training_env
         facts = {"algo": type(model).__name__, "num_envs": envs.num_envs, "seed": model.seed}
-        self._events.lifecycle("run_started", facts)
+        begin_run(self._events, facts)
         self._episodes = _Episodes(self._events, envs.num_envs)
         self._normalize = unwrap_vec_normalize(envs)
         self._scalars = _Scalars(self._events)
@@ -81,7 +80,6 @@ class Callback(BaseCallback):
 
     def _on_training_end(self) -> None:
         self.logger.output_formats.remove(self._scalars)
-        self._events.lifecycle("run_completed")
 
 
 class RecordEpisodes(VecEnvWrapper):

@@ -7,7 +7,7 @@ import numpy as np
 from tianshou.utils.logger.logger_base import BaseLogger
 
 from tandem.telemetry.events import EventWriter
-from tandem.telemetry.tracking import job_events
+from tandem.telemetry.tracking import job_events, numbers_in
 
 __all__ = ["Logger"]
 
@@ -24,19 +24,14 @@ class Logger(BaseLogger):
     def log_training_data(self, log_data: dict[str, Any], step: int) -> None:
         """Prints the episodes of a collection, then its numbers."""
         for total, length in zip(log_data.get("returns", ()), log_data.get("lens", ()), strict=False):
-            self._events.episode(episode=self._episodes, total_reward=total, steps=int(length))
+            # Of several agents, the sum.
+            self._events.episode(episode=self._episodes, total_reward=np.sum(total), steps=int(length))
             self._episodes += 1
         super().log_training_data(log_data, step)
 
     def prepare_dict_for_logging(self, log_data: dict[str, Any]) -> dict[str, float]:
         """Returns the numbers, those of nested dicts by "outer/inner"."""
-        found: dict[str, float] = {}
-        for name, value in log_data.items():
-            if isinstance(value, dict):
-                found |= {f"{name}/{key}": each for key, each in self.prepare_dict_for_logging(value).items()}
-            elif isinstance(value, int | float | np.number):
-                found[str(name)] = float(value)
-        return found
+        return numbers_in(log_data)
 
     def write(self, step_type: str, step: int, data: dict[str, Any]) -> None:
         """Prints numbers under the first part of `step_type`, such as "training"."""

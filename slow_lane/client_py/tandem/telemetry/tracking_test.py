@@ -41,6 +41,21 @@ def test_an_exception_fails_the_run(tmp_path: Path) -> None:
     assert events[1]["payload"] == {"error": "RuntimeError: the solver diverged", "error_type": "RuntimeError"}
 
 
+@pytest.mark.parametrize(
+    "program",
+    [
+        "tandem.telemetry.track(algo='sac')",
+        "import os, sys; os.waitpid(os.fork() or sys.exit(), 0); tandem.telemetry.track(algo='sac')",
+        "import os; os.waitpid(os.fork() or 1 / 0, 0); tandem.telemetry.track(algo='sac')",
+    ],
+)
+def test_a_run_begins_and_ends_once(tmp_path: Path, program: str) -> None:
+    """However often it is tracked, and if it forks."""
+    _, events = _printed(tmp_path, program, "run-1")
+    assert [event["event"] for event in events] == ["run_started", "training_started", "run_completed"]
+    assert events[1]["payload"] == {"algo": "sac"}
+
+
 @pytest.mark.parametrize("program", ["events.scalars(3, {'loss': 0.5})", "raise RuntimeError()"])
 def test_nothing_is_printed_outside_of_a_job(tmp_path: Path, program: str) -> None:
     """Neither events nor an error."""

@@ -2,11 +2,10 @@
 
 from typing import Any
 
-import numpy as np
 from xuance.common import BaseCallback
 
 from tandem.telemetry.events import EventWriter
-from tandem.telemetry.tracking import job_events
+from tandem.telemetry.tracking import job_events, numbers_in
 
 __all__ = ["Callback"]
 
@@ -33,7 +32,4 @@ class Callback(BaseCallback):  # type: ignore[misc]  # xuance has no types
 
     def on_train_step_end(self, current_step: int, **what: Any) -> None:
         """Prints the numbers of an update, if there was one."""
-        numbers = {
-            name: value for name, value in what["train_info"].items() if isinstance(value, int | float | np.number)
-        }
-        self._events.scalars(current_step, numbers)
+        self._events.scalars(current_step, numbers_in(what["train_info"]))
