@@ -62,7 +62,7 @@ def check_engine() -> Findings:
     outcome = run_python("-m", "tandem.doctor.probes", "extension")
     if outcome.trouble:
         next_step = _REINSTALL
-        if not list(_PACKAGE.glob("_native*.[sp][oy]*")):
+        if not [*_PACKAGE.glob("_native*.so"), *_PACKAGE.glob("_native*.pyd")]:
             next_step = (
                 f"{_PACKAGE} has no extension. If it is a source folder, run this from another; else {_REINSTALL}"
             )

@@ -94,7 +94,7 @@ def test_a_launch_without_room_for_a_pipe_leaves_no_descriptor(monkeypatch: pyte
         raise OSError(24, "Too many open files")
 
     before = _descriptors()
-    monkeypatch.setattr("tandem.engine.process._pipe", no_pipe)
+    monkeypatch.setattr("tandem.engine.child_linux.os.pipe", no_pipe)
     with pytest.raises(tandem.EngineStartFailed, match="ulimit -n") as caught:
         launch_trivial()
     assert _descriptors() == before, caught.value
