@@ -373,20 +373,18 @@ ForeignServices::RangesOf(const rpc::SimulationContractT& contract,
       range.text = held->texts.emplace_back(field.text).c_str();
     }
     if (field.values.size() > std::size(range.values)) {
-      return MakeError(
-          ErrorCode::kInvalidArgument,
-          absl::StrCat(name, ": expected at most ", std::size(range.values),
-                       " numbers, found ", field.values.size(),
-                       "; fix the contract"));
+      return MakeError(ErrorCode::kInvalidArgument,
+                       absl::StrCat(name, ": expected at most ",
+                                    std::size(range.values), " numbers, found ",
+                                    field.values.size(), "; fix the contract"));
     }
     range.count = static_cast<uint32_t>(field.values.size());
     std::ranges::copy(field.values, range.values);
   }
   flatbuffers::FlatBufferBuilder packed;
   packed.Finish(rpc::SimulationContract::Pack(packed, &contract));
-  held->packed.assign(
-      reinterpret_cast<const char*>(packed.GetBufferPointer()),
-      packed.GetSize());
+  held->packed.assign(reinterpret_cast<const char*>(packed.GetBufferPointer()),
+                      packed.GetSize());
   return held;
 }
 

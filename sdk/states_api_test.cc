@@ -94,7 +94,7 @@ class StatesApiTest : public ApiTest, public testing::WithParamInterface<bool> {
     return Obs();
   }
   tandem_code Reset() {
-    const tandem_reset both[] = {{.env = 0}, {.env = 1}};
+    const tandem_reset both[] = {{0, 0, 0}, {1, 0, 0}};
     EXPECT_EQ(tandem_client_send_reset(client_, both, 2), TANDEM_OK);
     return tandem_client_recv(client_, 60);
   }
@@ -130,9 +130,8 @@ class StatesApiTest : public ApiTest, public testing::WithParamInterface<bool> {
           std::make_unique<rpc::SimulationContractT>();
       request.simulation_contract->friction_range = {0.5F, 1};
     }
-    EXPECT_EQ(
-        Call(client_, rpc::MethodId::ResetAgent, std::move(request)).code,
-        TANDEM_OK);
+    EXPECT_EQ(Call(client_, rpc::MethodId::ResetAgent, std::move(request)).code,
+              TANDEM_OK);
   }
 
   // A RESET: the number of its environments, and the contract of the last one.

@@ -111,7 +111,7 @@ def test_a_killed_recipe_goes_on_from_its_checkpoint(framework: str, limit: floa
     assert found and float(found[1]) > limit
 
 
-@pytest.mark.parametrize(("framework", "algorithm"), [("sb3", "PPO"), ("sb3", "SAC"), ("sbx", "PPO")])
+@pytest.mark.parametrize(("framework", "algorithm"), [("sb3", "PPO"), ("sb3", "SAC"), ("sbx", "PPO"), ("sbx", "SAC")])
 def test_a_killed_recipe_continues_digit_for_digit(framework: str, algorithm: str, tmp_path: Path) -> None:
     """Its numbers, such as losses, and its return are those of the undisturbed training."""
     task = ["--task=CartPole-v1", "--steps=8192"] if algorithm == "PPO" else ["--task=Pendulum-v1", "--steps=3600"]
