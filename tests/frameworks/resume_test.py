@@ -26,7 +26,7 @@ class Curve(BaseCallback):
         return True
 
     def _on_rollout_end(self):
-        weights = sum(float(each.double().sum()) for each in self.model.policy.parameters())
+        weights = sum(float(each.detach().double().sum()) for each in self.model.policy.parameters())
         returns = [episode["r"] for episode in self.model.ep_info_buffer]
         print(self.num_timesteps, repr(weights), repr(sum(returns)), flush=True)
 
