@@ -1,13 +1,11 @@
-// States of environments of an engine of tandem.h, which is called (false) or
-// takes its work (true).
+// States of environments of an engine of tandem.h. The games of examples/ keep
+// the suite's rules about them.
 #include <gtest/gtest.h>
 
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <memory>
-#include <thread>
 #include <utility>
 #include <vector>
 
@@ -20,10 +18,9 @@ namespace tandem {
 namespace {
 
 using Saved = rpc::SaveStatesResponseT;
-using Envs = std::vector<uint32_t>;
-using Floats = std::vector<float>;
 
-class StatesApiTest : public ApiTest, public testing::WithParamInterface<bool> {
+// A state of the fixture's Counter is its count.
+class StatesApiTest : public ApiTest {
  protected:
   StatesApiTest() {
     services_.user = this;
@@ -46,63 +43,19 @@ class StatesApiTest : public ApiTest, public testing::WithParamInterface<bool> {
     };
     services_.contract_fields = &kField;
     services_.contract_field_count = 1;
-    counter_.before = [this](const tandem_work& work) {
-      if (work.kind != TANDEM_WORK_RESET) return 0;
-      const tandem_contract* const its =
-          work.contracts == nullptr ? nullptr : work.contracts[work.count - 1];
-      seen_.push_back({.envs = work.count,
-                       .has_contract = its != nullptr,
-                       .seed = its == nullptr ? 0 : its->seed,
-                       .begins = its != nullptr && its->begins != 0});
-      return 0;
-    };
+  }
+  void SetUp() override {
+    ApiTest::SetUp();
+    tandem_engine_options options = Options();
+    options.services = &services_;
+    Start(options);
+    client_ = Attach();
   }
   void TearDown() override {
-    End();
     EXPECT_EQ(tandem_client_close(client_), TANDEM_OK);
     ApiTest::TearDown();
   }
 
-  void Serve() {
-    tandem_engine_options options = Options();
-    options.services = &services_;
-    if (!GetParam()) return Start(options);
-    ASSERT_EQ(tandem_engine_create(&options, nullptr, &engine_), TANDEM_OK)
-        << LastError();
-    loop_ = std::thread([this] {
-      auto work = Sized<tandem_work>();
-      while (!over_) {
-        ASSERT_EQ(tandem_engine_next(engine_, 0.01, &work), TANDEM_OK);
-        counter_.Do(work);
-        if (work.kind == TANDEM_WORK_RESET || work.kind == TANDEM_WORK_STEP) {
-          ASSERT_EQ(tandem_engine_done(engine_, nullptr), TANDEM_OK);
-        }
-      }
-    });
-  }
-  // Ends the engine's thread; then seen_ may be read.
-  void End() {
-    over_ = true;
-    if (loop_.joinable()) loop_.join();
-    Stop();
-  }
-  // Steps, and returns the observations.
-  Floats Step() {
-    const float actions[] = {1, 1};
-    EXPECT_EQ(tandem_client_step(client_, actions, 2, 60), TANDEM_OK)
-        << LastError();
-    return Obs();
-  }
-  tandem_code Reset() {
-    const tandem_reset both[] = {{0, 0, 0}, {1, 0, 0}};
-    EXPECT_EQ(tandem_client_send_reset(client_, both, 2), TANDEM_OK);
-    return tandem_client_recv(client_, 60);
-  }
-  Floats Obs() {
-    const auto* const obs =
-        static_cast<const float*>(Array(client_, "obs").data);
-    return {obs[0], obs[2]};
-  }
   Saved Save() {
     rpc::SaveStatesRequestT request;
     request.env_ids = {0, 1};
@@ -110,122 +63,58 @@ class StatesApiTest : public ApiTest, public testing::WithParamInterface<bool> {
     EXPECT_EQ(answer.code, TANDEM_OK) << answer.error;
     return std::move(*answer.envelope.payload.AsSaveStatesResponse());
   }
-  tandem_code Load(const Saved& saved, const Envs& envs) {
+  tandem_code Load(const Saved& saved) {
     rpc::LoadStatesRequestT request;
     request.fingerprint = saved.fingerprint;
-    request.env_ids = envs;
-    for (const uint32_t env : envs) {
-      request.states.push_back(
-          std::make_unique<rpc::EnvStateT>(*saved.states[env]));
+    request.env_ids = {0, 1};
+    for (const auto& state : saved.states) {
+      request.states.push_back(std::make_unique<rpc::EnvStateT>(*state));
     }
     return Call(client_, rpc::MethodId::LoadStates, std::move(request)).code;
-  }
-  void SetContract(bool any) {
-    rpc::ResetAgentRequestT request;
-    request.env_ids = {0, 1};
-    request.at_next_reset = true;
-    request.seed = 7;
-    if (any) {
-      request.simulation_contract =
-          std::make_unique<rpc::SimulationContractT>();
-      request.simulation_contract->friction_range = {0.5F, 1};
-    }
-    EXPECT_EQ(Call(client_, rpc::MethodId::ResetAgent, std::move(request)).code,
-              TANDEM_OK);
-  }
-
-  // A RESET: the number of its environments, and the contract of the last one.
-  struct Seen {
-    uint32_t envs;
-    bool has_contract;
-    uint64_t seed;
-    bool begins;
-    bool operator==(const Seen&) const = default;
-  };
-  // The last ones.
-  std::vector<Seen> LastResets(size_t count) {
-    End();
-    return {seen_.end() - static_cast<ptrdiff_t>(count), seen_.end()};
   }
 
   static constexpr const char* kField = "friction_range";
   tandem_services services_ = Sized<tandem_services>();
-  std::vector<Seen> seen_;  // of the engine's thread
   tandem_client* client_ = nullptr;
-  std::atomic<bool> over_{false};
-  std::thread loop_;
 };
 
-INSTANTIATE_TEST_SUITE_P(Ways, StatesApiTest, testing::Bool());
-
-TEST_P(StatesApiTest, AResetLeavesOutTheEnvironmentsThatContinue) {
-  Serve();
-  client_ = Attach();
-  Step();
-  EXPECT_EQ(Step(), (Floats{2, 2}));
-  const Saved saved = Save();
-  Step();
-  EXPECT_EQ(Load(saved, {1}), TANDEM_OK);
-  EXPECT_EQ(Reset(), TANDEM_OK);
-  EXPECT_EQ(Obs(), (Floats{0, 2}));
-  EXPECT_EQ(Step(), (Floats{1, 3}));
-  EXPECT_EQ(Load(saved, {0, 1}), TANDEM_OK);
-  EXPECT_EQ(Reset(), TANDEM_OK);
-  EXPECT_EQ(Obs(), (Floats{2, 2}));
-  EXPECT_EQ(Step(), (Floats{3, 3}));
-  EXPECT_EQ(LastResets(1)[0].envs, 1u);  // none for both
-}
-
-TEST_P(StatesApiTest, AStateThatTheProgramRefusesFailsTheReset) {
-  Serve();
-  client_ = Attach();
-  Step();
+TEST_F(StatesApiTest, AStateThatTheProgramRefusesFailsTheReset) {
+  const float actions[] = {1, 1};
+  ASSERT_EQ(tandem_client_step(client_, actions, 2, 60), TANDEM_OK);
   Saved saved = Save();
   saved.states[0]->data.pop_back();
-  EXPECT_EQ(Load(saved, {0, 1}), TANDEM_OK);
-  EXPECT_EQ(Reset(), TANDEM_ENGINE_FAILED);
+  EXPECT_EQ(Load(saved), TANDEM_OK);
+  const tandem_reset both[] = {{0, 0, 0}, {1, 0, 0}};
+  ASSERT_EQ(tandem_client_send_reset(client_, both, 2), TANDEM_OK);
+  EXPECT_EQ(tandem_client_recv(client_, 60), TANDEM_ENGINE_FAILED);
   EXPECT_TRUE(absl::StrContains(LastError(), "no count")) << LastError();
-  EXPECT_EQ(Reset(), TANDEM_OK);  // without the other state
-  EXPECT_EQ(Obs(), (Floats{0, 0}));
-  EXPECT_EQ(Step(), (Floats{1, 1}));
+  // The next reset draws, in the other environment, too.
+  ASSERT_EQ(tandem_client_send_reset(client_, both, 2), TANDEM_OK);
+  ASSERT_EQ(tandem_client_recv(client_, 60), TANDEM_OK);
+  const auto* const obs = static_cast<const float*>(Array(client_, "obs").data);
+  EXPECT_EQ(obs[0], 0);
+  EXPECT_EQ(obs[2], 0);
 }
 
-TEST_P(StatesApiTest, AStateHasTheContractOfItsEnvironment) {
-  Serve();
-  client_ = Attach();
-  SetContract(true);
-  const Saved not_begun = Save();
-  EXPECT_EQ(Reset(), TANDEM_OK);
-  const Saved begun = Save();
-  for (const Saved* const saved : {&not_begun, &begun}) {
-    SetContract(false);
-    EXPECT_EQ(Reset(), TANDEM_OK);
-    EXPECT_EQ(Load(*saved, {0, 1}), TANDEM_OK);
-    EXPECT_EQ(Reset(), TANDEM_OK);  // puts the states in place
-    EXPECT_EQ(Reset(), TANDEM_OK);
-  }
-  const Seen none = {2, false, 0, false};
-  const std::vector<Seen> expected = {
-      none, {2, true, 8, true}, none, {2, true, 8, false}};
-  EXPECT_EQ(LastResets(4), expected);
-}
-
-TEST_P(StatesApiTest, DamagedContractsAreRefused) {
-  Serve();
-  client_ = Attach();
-  SetContract(true);
-  EXPECT_EQ(Reset(), TANDEM_OK);
-  const Saved good = Save();
-  std::vector<uint8_t>& data = good.states[0]->data;
+TEST_F(StatesApiTest, DamagedContractsAreRefused) {
+  rpc::ResetAgentRequestT request;
+  request.env_ids = {0};
+  request.at_next_reset = true;
+  request.simulation_contract = std::make_unique<rpc::SimulationContractT>();
+  request.simulation_contract->friction_range = {0.5F, 1};
+  ASSERT_EQ(Call(client_, rpc::MethodId::ResetAgent, std::move(request)).code,
+            TANDEM_OK);
+  const Saved saved = Save();
+  std::vector<uint8_t>& data = saved.states[0]->data;
   const std::vector<uint8_t> whole = data;
   size_t refused = 0;
   for (size_t at = 0; at < whole.size(); ++at) {
     data = whole;
     data[at] ^= 0xff;
-    const tandem_code code = Load(good, {0});
+    const tandem_code code = Load(saved);
     EXPECT_TRUE(code == TANDEM_OK || code == TANDEM_INVALID_ARGUMENT) << code;
     data.assign(whole.begin(), whole.begin() + static_cast<ptrdiff_t>(at));
-    if (Load(good, {0}) == TANDEM_INVALID_ARGUMENT) ++refused;
+    if (Load(saved) == TANDEM_INVALID_ARGUMENT) ++refused;
   }
   EXPECT_EQ(refused, whole.size() - sizeof(float));  // but the program's bytes
 }

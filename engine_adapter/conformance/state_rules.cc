@@ -88,7 +88,8 @@ class States : public StateRule {
   States() : StateRule({Capability::kStates, Capability::kHostObservations}) {}
 };
 
-TEST_F(States, TheFutureOfAStateIsTheSame) {
+TEST_F(States, AStateContinuesHereAndInOtherRowsOfAnotherProcess) {
+  const std::vector<uint32_t> others = {2, 0, 1};
   Begin();
   Steps(5);
   const Saved saved = Save();
@@ -97,20 +98,28 @@ TEST_F(States, TheFutureOfAStateIsTheSame) {
   Load(saved, kAll);
   EXPECT_EQ(Observations(kAll), now);
   EXPECT_EQ(Future(kAll), future);
-}
-
-TEST_F(States, AStateContinuesInOtherRowsOfAnotherProcess) {
-  const std::vector<uint32_t> others = {2, 0, 1};
-  Begin();
-  Steps(5);
-  const Saved saved = Save();
-  const Results now = Observations(kAll);
-  const std::vector<Results> future = Future(kAll);
   engine_.End();
   Begin();
   Load(saved, others);
   EXPECT_EQ(Observations(others), now);
   EXPECT_EQ(Future(others), future);
+}
+
+TEST_F(States, SomeContinueWhileOthersAreReset) {
+  Begin();
+  Reset({0, 2}, 7);
+  const Results first = Observations({0, 2});
+  Steps(5);
+  const Saved saved = Save();
+  const Results now = Observations({1});
+  Steps(5);
+  rpc::LoadStatesRequestT one = Loading(saved, {1});
+  one.states.erase(one.states.begin());
+  one.states.pop_back();
+  Answer<rpc::LoadStatesResponseT>(rpc::MethodId::LoadStates, std::move(one));
+  Reset({0, 1, 2}, 7);
+  EXPECT_EQ(Observations({1}), now);
+  EXPECT_EQ(Observations({0, 2}), first);
 }
 
 TEST_F(States, ACutStateIsRefusedAndTheEngineServesOn) {

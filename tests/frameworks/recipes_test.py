@@ -1,12 +1,12 @@
 """The recipes of client_py/examples/frameworks train: on a task in C++, and on Gymnasium's environment in Python."""
 
 import json
+import math
 import os
 import re
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -80,69 +80,56 @@ def test_recipes_print_events_as_a_job(framework: str, tmp_path: Path) -> None:
     assert all(event["total_reward"] == event["steps"] for event in events if event.get("event_type") == "episode")
 
 
-def _events(out: str) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in out.splitlines() if line.startswith("{")]
-
-
-def _killed(command: list[str], folder: Path, is_time: Callable[[], bool]) -> None:
-    """Kills a training with its processes at a time."""
-    quiet: dict[str, Any] = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-    with subprocess.Popen(command, cwd=folder, start_new_session=True, **quiet) as training:
-        try:
-            wait_until(lambda: training.poll() is not None or is_time(), "a checkpoint", _WATCHDOG_SECS)
-            assert training.returncode is None
-        finally:
-            os.killpg(training.pid, signal.SIGKILL)
-
-
 @pytest.mark.parametrize("framework", ["torchrl", "tianshou", "rllib", "xuance"])
 def test_a_killed_recipe_goes_on_from_its_checkpoint(framework: str, limit: float, tmp_path: Path) -> None:
     """It trains for the steps that are left alone, and has learned."""
     file = tmp_path / "training"
     command = [sys.executable, str(_script(framework, tmp_path)), "--checkpoint", str(file), "--steps", str(_STEPS)]
-    _killed(command, tmp_path, lambda: file.exists() and checkpoint.load(file)["steps"] >= _STEPS // 3)
+    quiet: dict[str, Any] = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    with subprocess.Popen(command, cwd=tmp_path, start_new_session=True, **quiet) as training:
+        try:
+            saved = lambda: file.exists() and checkpoint.load(file)["steps"] >= _STEPS // 3  # noqa: E731
+            wait_until(lambda: training.poll() is not None or saved(), "a checkpoint", _WATCHDOG_SECS)
+        finally:
+            os.killpg(training.pid, signal.SIGKILL)
     begun = checkpoint.load(file)["steps"]
     variables = {**os.environ, "TANDEM_RUN_ID": "job"}
     ran = subprocess.run(command, cwd=tmp_path, env=variables, check=True, capture_output=True, text=True)
-    stepped = sum(event["steps"] for event in _events(ran.stdout) if event.get("event_type") == "episode")
+    events = [json.loads(line) for line in ran.stdout.splitlines() if line.startswith("{")]
+    stepped = sum(event["steps"] for event in events if event.get("event_type") == "episode")
     assert 0 < stepped <= _STEPS - begun + 4096  # whole batches
     assert checkpoint.load(file)["steps"] > begun
     found = re.search(r"^return ([\d.]+)$", ran.stdout, re.MULTILINE)
     assert found and float(found[1]) > limit
 
 
+def _numbers(command: list[str], kill_at: float = math.inf) -> dict[int, dict[str, float]]:
+    """Returns the numbers that a training prints, such as losses, by its steps; kills it at a number of steps."""
+    found: dict[int, dict[str, float]] = {}
+    variables = {**os.environ, "TANDEM_RUN_ID": "job"}
+    with subprocess.Popen(command, env=variables, stdout=subprocess.PIPE, text=True) as training:
+        assert training.stdout is not None
+        for event in (json.loads(line) for line in training.stdout if line.startswith("{")):
+            if event.get("event_type") == "scalars":
+                of_step = {name: value for name, value in event["scalars"].items() if not name.startswith("time/")}
+                found.setdefault(event["step"], {}).update(of_step)
+                if event["step"] >= kill_at:
+                    training.kill()
+                    break
+    return found
+
+
 @pytest.mark.parametrize(("framework", "algorithm"), [("sb3", "PPO"), ("sb3", "SAC"), ("sbx", "PPO"), ("sbx", "SAC")])
 def test_a_killed_recipe_continues_digit_for_digit(framework: str, algorithm: str, tmp_path: Path) -> None:
-    """Its numbers, such as losses, and its return are those of the undisturbed training."""
-    task = ["--task=CartPole-v1", "--steps=8192"] if algorithm == "PPO" else ["--task=Pendulum-v1", "--steps=3600"]
-    command = [sys.executable, str(_script(framework, tmp_path)), f"--algorithm={algorithm}", *task, "--num_envs=4"]
-    variables = {**os.environ, "TANDEM_RUN_ID": "job"}
-
-    def train(folder: Path) -> tuple[dict[int, dict[str, float]], str]:
-        words = [*command, "--every=800", f"--checkpoint={folder}", "--resume"]
-        out = subprocess.run(words, env=variables, check=True, stdout=subprocess.PIPE, text=True).stdout
-        events = [event for event in _events(out) if event.get("event_type") == "scalars"]
-        kept = ("train/", "rollout/")
-        return {
-            event["step"]: {name: value for name, value in event["scalars"].items() if name.startswith(kept)}
-            for event in events
-        }, out.splitlines()[-1]
-
-    whole, its_return = train(tmp_path / "whole")
-    killed = tmp_path / "killed" / "training"
-    words = [*command, "--every=800", f"--checkpoint={killed.parent}", "--resume"]
-    versions = set()
-
-    def is_second() -> bool:
-        if killed.exists():
-            versions.add(killed.stat().st_mtime_ns)
-        return len(versions) > 1
-
-    _killed(words, tmp_path, is_second)
-    rest, the_return = train(killed.parent)
-    assert 0 < len(rest) < len(whole) and the_return == its_return
-    assert any("loss" in name for values in rest.values() for name in values)
-    assert rest == {step: whole[step] for step in rest}
+    """Its numbers are those of the undisturbed training."""
+    task, steps = {"PPO": ("CartPole-v1", 8192), "SAC": ("Pendulum-v1", 3600)}[algorithm]
+    options = [f"--algorithm={algorithm}", f"--task={task}", f"--steps={steps}", "--num_envs=4", "--every=800"]
+    command = [sys.executable, str(_script(framework, tmp_path)), *options]
+    whole = _numbers([*command, f"--checkpoint={tmp_path}/whole"])
+    killed = _numbers([*command, f"--checkpoint={tmp_path}/killed"], kill_at=steps * 0.6)
+    rest = _numbers([*command, f"--checkpoint={tmp_path}/killed", "--resume"])
+    assert killed and 0 < len(rest) < len(whole) and any("loss" in name for of in rest.values() for name in of)
+    assert killed | rest == whole
 
 
 @pytest.mark.parametrize("path", sorted(_RECIPES.glob("train_*.py")), ids=lambda path: path.stem)
