@@ -119,15 +119,5 @@ TEST_F(StatesApiTest, DamagedContractsAreRefused) {
   EXPECT_EQ(refused, whole.size() - sizeof(float));  // but the program's bytes
 }
 
-TEST_F(ApiTest, AnEngineWithoutStatesSaysSo) {
-  Start(Options());
-  tandem_client* const client = Attach();
-  const Answer answer =
-      Call(client, rpc::MethodId::SaveStates, rpc::SaveStatesRequestT());
-  EXPECT_EQ(answer.code, TANDEM_UNSUPPORTED);
-  EXPECT_TRUE(absl::StrContains(answer.error, "SaveStates")) << answer.error;
-  EXPECT_EQ(tandem_client_close(client), TANDEM_OK);
-}
-
 }  // namespace
 }  // namespace tandem
