@@ -144,14 +144,14 @@ TEST_F(States, ACutStateIsRefusedAndTheEngineServesOn) {
   Steps(1);
 }
 
-class StatesOfEpisodes : public StateRule {
+class StatesAtEnds : public StateRule {
  protected:
-  StatesOfEpisodes()
+  StatesAtEnds()
       : StateRule({Capability::kStates, Capability::kHostObservations,
                    Capability::kLimit}) {}
 };
 
-TEST_F(StatesOfEpisodes, AStateContinuesBeyondTheEndOfItsEpisode) {
+TEST_F(StatesAtEnds, AStateContinuesBeyondTheEndOfItsEpisode) {
   for (const AutoresetMode mode :
        {AutoresetMode::kSameStep, AutoresetMode::kNextStep}) {
     ServeEpisodes(3, mode);
