@@ -37,7 +37,9 @@ TEST(CallResult, StructsHaveTheSizesOfVersion1) {
   EXPECT_EQ(sizeof(tandem_engine_options), 144u);
   // Version 1.4 has appended scene and poses.
   EXPECT_EQ(offsetof(tandem_services, scene), kFirstBytes<tandem_services>);
-  EXPECT_EQ(sizeof(tandem_services), 208u);
+  // Version 1.5 has appended save_state and load_state.
+  EXPECT_EQ(offsetof(tandem_services, save_state), 208u);
+  EXPECT_EQ(sizeof(tandem_services), 224u);
   EXPECT_EQ(sizeof(tandem_image), kFirstBytes<tandem_image>);
   EXPECT_EQ(sizeof(tandem_frames), kFirstBytes<tandem_frames>);
   EXPECT_EQ(sizeof(tandem_gpu), kFirstBytes<tandem_gpu>);

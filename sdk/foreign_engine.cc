@@ -231,17 +231,25 @@ absl::Status ForeignEngine::Next(Deadline deadline, tandem_work* work) {
   *work = {};
   failure_.clear();
   DropUnwantedDraws();
-  if (held_ == nullptr && events_.empty()) held_ = host_->Next(deadline);
-  if (!events_.empty()) {
-    TakeEvent(work);
-  } else if (const EngineWork* const next = std::exchange(held_, nullptr)) {
-    if (next->steps.empty()) {
-      DescribeReset(next->resets, next->reset_io, work);
-    } else {
-      *work = DescribeStep(next->steps, next->step_io);
+  for (;;) {
+    if (held_ == nullptr && events_.empty()) held_ = host_->Next(deadline);
+    if (!events_.empty()) {
+      TakeEvent(work);
+      return opening_;
     }
+    const EngineWork* const next = std::exchange(held_, nullptr);
+    if (next == nullptr) return opening_;
+    if (!next->steps.empty()) {
+      *work = DescribeStep(next->steps, next->step_io);
+      return opening_;
+    }
+    const absl::Status described =
+        DescribeReset(next->resets, next->reset_io, work);
+    if (described.ok() && work->count > 0) return opening_;
+    // All have states, or one of these has failed.
+    *work = {};
+    opening_ = host_->Done(described);
   }
-  return opening_;
 }
 
 absl::Status ForeignEngine::Done(const absl::Status& result) {
@@ -312,8 +320,8 @@ absl::Status ForeignEngine::Failure(int32_t result) {
 absl::Status ForeignEngine::Reset(std::span<const ResetRequest> requests,
                                   const ResetIo& io) {
   tandem_work work = {};
-  DescribeReset(requests, io, &work);
-  return Called(work);
+  TANDEM_RETURN_IF_ERROR(DescribeReset(requests, io, &work));
+  return work.count == 0 ? absl::OkStatus() : Called(work);
 }
 
 absl::Status ForeignEngine::Step(std::span<const uint32_t> envs,
@@ -418,12 +426,18 @@ void ForeignEngine::AddCall(Event event, std::span<const uint8_t> bytes,
   Add(std::move(event));
 }
 
-void ForeignEngine::DescribeReset(std::span<const ResetRequest> requests,
-                                  const ResetIo& io, tandem_work* work) {
+absl::Status ForeignEngine::DescribeReset(
+    std::span<const ResetRequest> requests, const ResetIo& io,
+    tandem_work* work) {
   resets_.clear();
   contracts_.clear();
   const bool any = services_ != nullptr && services_->has_contracts();
   for (const ResetRequest& request : requests) {
+    if (services_ != nullptr) {
+      TANDEM_ASSIGN_OR_RETURN(const bool loaded,
+                              services_->LoadStaged(request.env));
+      if (loaded) continue;
+    }
     if (any) contracts_.push_back(services_->TakeContract(request.env));
     resets_.push_back({.env = request.env,
                        .has_seed = request.seed.has_value() ? 1U : 0U,
@@ -436,6 +450,7 @@ void ForeignEngine::DescribeReset(std::span<const ResetRequest> requests,
   work->resets = resets_.data();
   work->data = data_.data();
   work->contracts = any ? contracts_.data() : nullptr;
+  return absl::OkStatus();
 }
 
 void ForeignEngine::SetStepData(const StepIo& io) {

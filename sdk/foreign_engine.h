@@ -157,8 +157,10 @@ class ForeignEngine final : public Engine,
   absl::Status ResultOf(int32_t result);
   void Add(Event event);
   void CallWithEvents();
-  void DescribeReset(std::span<const ResetRequest> requests, const ResetIo& io,
-                     tandem_work* work);
+  // Of the environments without staged states; those of the others are put in
+  // place. `work->count` may be 0.
+  absl::Status DescribeReset(std::span<const ResetRequest> requests,
+                             const ResetIo& io, tandem_work* work);
   const tandem_work& DescribeStep(std::span<const uint32_t> envs,
                                   const StepIo& io) {
     if (step_obs_ != io.obs.data()) SetStepData(io);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstring>
 #include <random>
 #include <utility>
 
@@ -55,6 +56,20 @@ uint32_t Copy(const rpc::Vec3* from, float* to) {
   return 1;
 }
 
+// The begin of a saved state. Behind it are `bytes` of the environment's
+// contract, then those of the program's save_state.
+struct SavedContract {
+  uint64_t seed;
+  uint32_t bytes;  // 0: no contract
+  uint32_t taken;  // 1: by a reset
+};
+
+absl::Status InvalidState(absl::string_view found) {
+  return MakeError(ErrorCode::kInvalidArgument,
+                   absl::StrCat("state: expected one of this engine, found ",
+                                found.size(), " other bytes"));
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<ForeignServices>> ForeignServices::Make(
@@ -74,6 +89,11 @@ absl::StatusOr<std::unique_ptr<ForeignServices>> ForeignServices::Make(
   }
   if (given.scene != nullptr) {
     made->live_scene_.emplace(given, made->result_of_);
+  }
+  if ((given.save_state == nullptr) != (given.load_state == nullptr)) {
+    return MissingArgument(given.save_state == nullptr
+                               ? "services->save_state, beside load_state"
+                               : "services->load_state, beside save_state");
   }
   return made;
 }
@@ -209,7 +229,8 @@ EnginePorts ForeignServices::ports() {
           .mujoco = given_.joints == nullptr ? nullptr : this,
           .scene = entities_.empty() ? nullptr : this,
           .camera = camera_ ? &*camera_ : nullptr,
-          .debug = given_.show_marks == nullptr ? nullptr : this};
+          .debug = given_.show_marks == nullptr ? nullptr : this,
+          .states = given_.save_state == nullptr ? nullptr : this};
 }
 
 rpc::EntityInfoT ForeignServices::InfoOf(uint32_t env, uint32_t index,
@@ -331,51 +352,67 @@ void ForeignServices::ClearClientState() {
   if (given_.show_marks != nullptr) Clear();
   contracts_.assign(contracts_.size(), {});
   has_contracts_ = false;
+  staged_.clear();
+}
+
+absl::StatusOr<std::shared_ptr<const ForeignServices::Ranges>>
+ForeignServices::RangesOf(const rpc::SimulationContractT& contract,
+                          std::vector<std::string>* unused) const {
+  auto held = std::make_shared<Ranges>();
+  TANDEM_ASSIGN_OR_RETURN(const auto fields, ContractFields(contract));
+  held->texts.reserve(fields.size());  // ranges point at them
+  for (const ContractField& field : fields) {
+    const absl::string_view name = field.name;
+    if (std::ranges::find(contract_fields_, name) == contract_fields_.end()) {
+      unused->emplace_back(name);
+      continue;
+    }
+    tandem_range& range = held->ranges.emplace_back();
+    range.name = field.name;
+    if (!field.text.empty()) {
+      range.text = held->texts.emplace_back(field.text).c_str();
+    }
+    if (field.values.size() > std::size(range.values)) {
+      return MakeError(ErrorCode::kInvalidArgument,
+                       absl::StrCat(name, ": expected at most ",
+                                    std::size(range.values), " numbers, found ",
+                                    field.values.size(), "; fix the contract"));
+    }
+    range.count = static_cast<uint32_t>(field.values.size());
+    std::ranges::copy(field.values, range.values);
+  }
+  flatbuffers::FlatBufferBuilder packed;
+  packed.Finish(rpc::SimulationContract::Pack(packed, &contract));
+  held->packed.assign(reinterpret_cast<const char*>(packed.GetBufferPointer()),
+                      packed.GetSize());
+  return held;
+}
+
+ForeignServices::OfEnv ForeignServices::ByContract(
+    const std::shared_ptr<const Ranges>& ranges, uint64_t seed) {
+  OfEnv its;
+  if (ranges == nullptr || ranges->ranges.empty()) return its;
+  its.ranges = ranges;
+  its.contract.struct_size = sizeof(its.contract);
+  its.contract.range_count = static_cast<uint32_t>(ranges->ranges.size());
+  its.contract.ranges = ranges->ranges.data();
+  its.contract.seed = seed;
+  return its;
 }
 
 absl::StatusOr<std::vector<std::string>> ForeignServices::SetContract(
     std::span<const uint32_t> envs, const rpc::SimulationContractT* contract,
     std::optional<uint64_t> seed) {
-  const auto held = std::make_shared<Ranges>();
+  std::shared_ptr<const Ranges> ranges;
   std::vector<std::string> unused;
   if (contract != nullptr) {
-    TANDEM_ASSIGN_OR_RETURN(const auto fields, ContractFields(*contract));
-    held->texts.reserve(fields.size());  // ranges point at them
-    for (const ContractField& field : fields) {
-      const absl::string_view name = field.name;
-      if (std::ranges::find(contract_fields_, name) == contract_fields_.end()) {
-        unused.emplace_back(name);
-        continue;
-      }
-      tandem_range& range = held->ranges.emplace_back();
-      range.name = field.name;
-      if (!field.text.empty()) {
-        range.text = held->texts.emplace_back(field.text).c_str();
-      }
-      if (field.values.size() > std::size(range.values)) {
-        return MakeError(
-            ErrorCode::kInvalidArgument,
-            absl::StrCat(name, ": expected at most ", std::size(range.values),
-                         " numbers, found ", field.values.size(),
-                         "; fix the contract"));
-      }
-      range.count = static_cast<uint32_t>(field.values.size());
-      std::ranges::copy(field.values, range.values);
-    }
+    TANDEM_ASSIGN_OR_RETURN(ranges, RangesOf(*contract, &unused));
   }
   std::random_device entropy;
   const uint64_t first = seed ? *seed : uint64_t{entropy()} << 32 | entropy();
   for (const uint32_t env : envs) {
-    OfEnv& its = contracts_[env];
-    its = {};
-    if (held->ranges.empty()) continue;
-    its.ranges = held;
-    its.contract.struct_size = sizeof(its.contract);
-    its.contract.range_count = static_cast<uint32_t>(held->ranges.size());
-    its.contract.ranges = held->ranges.data();
-    its.contract.begins = 1;
-    its.contract.seed = first + env;
-    has_contracts_ = true;
+    contracts_[env] = ByContract(ranges, first + env);
+    if (contracts_[env].ranges != nullptr) has_contracts_ = true;
   }
   return unused;
 }
@@ -386,6 +423,70 @@ const tandem_contract* ForeignServices::TakeContract(uint32_t env) {
   its.contract.begins = its.taken ? 0 : 1;
   its.taken = true;
   return &its.contract;
+}
+
+std::string ForeignServices::Fingerprint() const {
+  return absl::StrCat("by libtandem; contracts of ",
+                      absl::StrJoin(contract_fields_, ", "));
+}
+
+absl::Status ForeignServices::Save(uint32_t env, std::string* state) {
+  const OfEnv& its = contracts_[env];
+  const absl::string_view packed =
+      its.ranges == nullptr ? "" : absl::string_view(its.ranges->packed);
+  const SavedContract head = {.seed = its.contract.seed,
+                              .bytes = static_cast<uint32_t>(packed.size()),
+                              .taken = its.taken ? 1U : 0U};
+  const uint8_t* own = nullptr;
+  uint64_t bytes = 0;
+  TANDEM_RETURN_IF_ERROR(
+      result_of_(given_.save_state(given_.user, env, &own, &bytes)));
+  absl::StrAppend(
+      state,
+      absl::string_view(reinterpret_cast<const char*>(&head), sizeof(head)),
+      packed,
+      absl::string_view(reinterpret_cast<const char*>(own),
+                        own == nullptr ? 0 : bytes));
+  return absl::OkStatus();
+}
+
+absl::Status ForeignServices::Stage(uint32_t env, absl::string_view state) {
+  SavedContract head;
+  if (state.size() < sizeof(head)) return InvalidState(state);
+  std::memcpy(&head, state.data(), sizeof(head));
+  const absl::string_view rest = state.substr(sizeof(head));
+  if (head.bytes > rest.size() || head.taken > 1) return InvalidState(state);
+  std::shared_ptr<const Ranges> ranges;
+  if (head.bytes > 0) {
+    const std::vector<uint8_t> packed(rest.begin(), rest.begin() + head.bytes);
+    flatbuffers::Verifier verifier(packed.data(), packed.size());
+    if (!verifier.VerifyBuffer<rpc::SimulationContract>(nullptr)) {
+      return InvalidState(state);
+    }
+    rpc::SimulationContractT contract;
+    flatbuffers::GetRoot<rpc::SimulationContract>(packed.data())
+        ->UnPackTo(&contract);
+    std::vector<std::string> unused;
+    TANDEM_ASSIGN_OR_RETURN(ranges, RangesOf(contract, &unused));
+  }
+  Staged& staged = staged_[env];
+  staged = {.contract = ByContract(ranges, head.seed),
+            .state = std::string(rest.substr(head.bytes))};
+  staged.contract.taken = head.taken != 0;
+  return absl::OkStatus();
+}
+
+absl::StatusOr<bool> ForeignServices::LoadStaged(uint32_t env) {
+  const auto found = staged_.extract(env);
+  if (found.empty()) return false;
+  const std::string& state = found.mapped().state;
+  const absl::Status loaded = result_of_(given_.load_state(
+      given_.user, env, reinterpret_cast<const uint8_t*>(state.data()),
+      state.size()));
+  TANDEM_RETURN_IF_ERROR(loaded);
+  contracts_[env] = std::move(found.mapped().contract);
+  if (contracts_[env].ranges != nullptr) has_contracts_ = true;
+  return true;
 }
 
 }  // namespace tandem

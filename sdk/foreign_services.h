@@ -15,6 +15,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <span>
@@ -38,7 +39,8 @@ namespace tandem {
 class ForeignServices final : private ScenePort,
                               private MujocoPort,
                               private DebugPort,
-                              private RandomizationPort {
+                              private RandomizationPort,
+                              private StatePort {
  public:
   // The status of what a function of the program has returned.
   using ResultOf = std::function<absl::Status(int32_t result)>;
@@ -57,8 +59,11 @@ class ForeignServices final : private ScenePort,
   ForeignFrames* frames() { return frames_ ? &*frames_ : nullptr; }
   const std::vector<OwnMethod>& own_methods() const { return own_methods_; }
 
-  // Removes contracts and marks.
+  // Removes contracts, marks and staged states.
   void ClearClientState();
+  // Puts the environment's staged state in place, instead of a reset; false:
+  // there is none. An error is that of load_state.
+  absl::StatusOr<bool> LoadStaged(uint32_t env);
   // The contract by which the environment's next reset draws; nullptr: none.
   // Valid until the next call. Later calls say that its stream continues.
   const tandem_contract* TakeContract(uint32_t env);
@@ -73,11 +78,16 @@ class ForeignServices final : private ScenePort,
   struct Ranges {
     std::vector<std::string> texts;
     std::vector<tandem_range> ranges;
+    std::string packed;  // the whole contract, for states
   };
   struct OfEnv {
     std::shared_ptr<const Ranges> ranges;  // nullptr: no contract
     tandem_contract contract = {};
     bool taken = false;  // by a reset
+  };
+  struct Staged {
+    OfEnv contract;
+    std::string state;  // for load_state
   };
 
   ForeignServices(const tandem_services& given, uint32_t num_envs,
@@ -95,6 +105,12 @@ class ForeignServices final : private ScenePort,
   absl::Status ReadContractFields();
   absl::Status ReadOwnMethods();
   absl::Status Show(uint32_t env);
+  // Adds the names of fields without effect to `unused`.
+  absl::StatusOr<std::shared_ptr<const Ranges>> RangesOf(
+      const rpc::SimulationContractT& contract,
+      std::vector<std::string>* unused) const;
+  static OfEnv ByContract(const std::shared_ptr<const Ranges>& ranges,
+                          uint64_t seed);
   rpc::EntityInfoT InfoOf(uint32_t env, uint32_t index, Wanted wanted) const;
 
   // ScenePort.
@@ -122,6 +138,11 @@ class ForeignServices final : private ScenePort,
   absl::StatusOr<std::vector<std::string>> SetContract(
       std::span<const uint32_t> envs, const rpc::SimulationContractT* contract,
       std::optional<uint64_t> seed) override;
+  // StatePort.
+  std::string Fingerprint() const override;
+  absl::Status Save(uint32_t env, std::string* state) override;
+  absl::Status Stage(uint32_t env, absl::string_view state) override;
+  void Discard(uint32_t env) override { staged_.erase(env); }
 
   const tandem_services given_;  // its lists and texts may be gone
   const std::string scene_name_;
@@ -136,6 +157,7 @@ class ForeignServices final : private ScenePort,
   DebugCanvas canvas_;
   std::vector<OfEnv> contracts_;  // [num_envs]
   bool has_contracts_ = false;    // of any environment
+  std::map<uint32_t, Staged> staged_;
 };
 
 }  // namespace tandem

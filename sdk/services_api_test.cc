@@ -37,13 +37,6 @@ struct Served {
   std::vector<tandem_mark> marks;
 };
 
-// An answer of an RPC, unpacked.
-struct Answer {
-  tandem_code code = TANDEM_OK;
-  std::string error;
-  rpc::EnvelopeT envelope;
-};
-
 class ServicesApiTest : public ApiTest {
  protected:
   ServicesApiTest() {
@@ -91,26 +84,6 @@ class ServicesApiTest : public ApiTest {
     tandem_engine_options options = Options();
     options.services = &services_;
     return options;
-  }
-  template <typename Request>
-  Answer Call(tandem_client* client, rpc::MethodId method, Request request) {
-    rpc::EnvelopeT call;
-    call.method = method;
-    call.payload.Set(std::move(request));
-    const PackedCall packed(call);
-    uint8_t* bytes = nullptr;
-    uint64_t size = 0;
-    Answer answer;
-    answer.code =
-        tandem_rpc_call(tandem_client_rpc(client), packed.bytes().data(),
-                        packed.bytes().size(), 60, &bytes, &size);
-    if (answer.code != TANDEM_OK) {
-      answer.error = LastError();
-    } else {
-      rpc::GetEnvelope(bytes)->UnPackTo(&answer.envelope);
-    }
-    tandem_free(bytes);
-    return answer;
   }
   // Answers a draw with 4x2 pixels of this grey.
   tandem_code DrawnGrey(uint64_t call, uint8_t grey) {
@@ -944,6 +917,11 @@ TEST_F(ServicesApiTest, WrongServicesAreRefusedByName) {
   services_.own_methods = twice.data();
   services_.own_method_count = twice.size();
   refused("found 'echo'");
+  services_ = good;
+  services_.load_state = [](void*, uint32_t, const uint8_t*, uint64_t) {
+    return 0;
+  };
+  refused("services->save_state");
   services_ = good;
   services_.struct_size = 8;
   refused("services->struct_size");

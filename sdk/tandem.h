@@ -42,7 +42,7 @@ extern "C" {
 /* --- Versions and errors -------------------------------------------------- */
 
 #define TANDEM_ABI_MAJOR 1
-#define TANDEM_ABI_MINOR 4
+#define TANDEM_ABI_MINOR 5
 
 /* Numbers of Tandem's errors; a released number keeps its meaning. */
 typedef int32_t tandem_code;
@@ -402,6 +402,19 @@ typedef struct tandem_services {
      rotation as a unit quaternion x, y, z, w; the nodes that move have the
      file's order. At most 60 times a second. */
   int32_t (*poses)(void* user, uint32_t env, float* poses, uint32_t nodes);
+
+  /* Since 1.5. States of environments, for clients that save and load them.
+     NULL: none. Both or none are NULL.
+     save_state: sets the bytes with all that decides the environment's future;
+     the library copies them before the next call. The library itself saves the
+     environment's rows, its contract, and whether its episode has ended. */
+  int32_t (*save_state)(void* user, uint32_t env, const uint8_t** state,
+                        uint64_t* bytes);
+  /* Puts bytes of save_state in place, instead of a RESET of this environment;
+     writes no rows. They may come from another environment, or from another
+     process with an equal engine; a wrong size or value is a failure. */
+  int32_t (*load_state)(void* user, uint32_t env, const uint8_t* state,
+                        uint64_t bytes);
 } tandem_services;
 
 /* Since 1.3. Memory of a GPU that the program has exported itself, such as with

@@ -355,7 +355,8 @@ struct Services {
   bool draws_frames = false;
   std::vector<std::string> contract_fields = {};
   std::vector<Method> own_methods = {};
-  bool has_scene = false;  // Server::Scene and Poses
+  bool has_scene = false;   // Server::Scene and Poses
+  bool has_states = false;  // Server::SaveState and LoadState
 };
 
 // The engine of a Server, in its Loop.
@@ -437,6 +438,11 @@ class Server {
   virtual std::span<const uint8_t> Scene() { return {}; }
   // Seven numbers for each node that moves, as tandem_services.poses.
   virtual void Poses(uint32_t /*env*/, std::span<float> /*poses*/) {}
+  // All that decides the environment's future, but its rows and contract.
+  virtual std::vector<uint8_t> SaveState(uint32_t /*env*/) { return {}; }
+  // Puts bytes of SaveState in place, instead of a Reset of this environment.
+  virtual void LoadState(uint32_t /*env*/, std::span<const uint8_t> /*state*/) {
+  }
   // Undoes what the last client's RPCs have changed.
   virtual void Clear() {}
   // Serves until engine.stopping(). An engine with a loop of its own takes its
@@ -669,6 +675,21 @@ class Server {
         });
       };
     }
+    if (services.has_states) {
+      given.save_state = [](void* user, uint32_t env, const uint8_t** state,
+                            uint64_t* bytes) {
+        return Called(user, [&](Server* self) {
+          self->state_ = self->SaveState(env);
+          *state = self->state_.data();
+          *bytes = self->state_.size();
+        });
+      };
+      given.load_state = [](void* user, uint32_t env, const uint8_t* state,
+                            uint64_t bytes) {
+        return Called(
+            user, [&](Server* self) { self->LoadState(env, {state, bytes}); });
+      };
+    }
     options->services = &given;
   }
   static const char* PrepareCalled(void* user, tandem_engine_options* options) {
@@ -708,6 +729,7 @@ class Server {
   tandem_engine_options options_ = {};
   Lists lists_ = {};
   tandem_engine* engine_ = nullptr;
+  std::vector<uint8_t> state_;  // which the library copies
   std::string error_;
 };
 

@@ -3,7 +3,8 @@
     python cart_game.py --num_envs 4 --name demo --frames 320x240
 
 Its observation is an image, `obs["image"]`. It has frames and a live scene for viewers, a camera, numbers for
-telemetry, a contract that draws the friction, and a method of its own: `client.call("set_wind", b"3")`.
+telemetry, a contract that draws the friction, states that clients save and load, and a method of its own:
+`client.call("set_wind", b"3")`.
 """
 
 import json
@@ -74,7 +75,7 @@ class CartGame(tandem.Engine):
         self._steps = np.zeros(num_envs, np.int64)
         self._wind = 0.0
         self._random = [np.random.default_rng() for _ in range(num_envs)]
-        self._contracts: dict[int, tuple[SimulationContract, np.random.Generator]] = {}
+        self._contracts: dict[int, tuple[Sequence[float], np.random.Generator]] = {}  # friction ranges, random streams
 
     def reset(self, envs: NDArray[np.int64], seeds: Sequence[int | None], arrays: EngineArrays) -> None:
         """Places each cart in the left half; its friction is the contract's."""
@@ -84,9 +85,8 @@ class CartGame(tandem.Engine):
             self._at[env] = self._random[env].uniform(-1, 0)
             self._friction[env] = 0.5
             if env in self._contracts:
-                contract, draws = self._contracts[env]
-                assert contract.friction_range is not None
-                self._friction[env] = draws.uniform(*contract.friction_range)
+                limits, draws = self._contracts[env]
+                self._friction[env] = draws.uniform(*limits)
         self._speed[envs] = self._steps[envs] = 0
         self._observe(envs, arrays)
 
@@ -133,10 +133,27 @@ class CartGame(tandem.Engine):
         given = {} if contract is None else contract.given()
         for env in envs:
             self._contracts.pop(env, None)
-            if contract is not None and "friction_range" in given:
+            if "friction_range" in given:
                 draws = np.random.default_rng(None if seed is None else seed + env)
-                self._contracts[env] = contract, draws
+                self._contracts[env] = given["friction_range"], draws
         return [name for name in given if name != "friction_range"]
+
+    def save_state(self, env: int) -> bytes:
+        """Returns the cart, its contract, and their random streams."""
+        cart = [self._at[env], self._speed[env], self._friction[env], int(self._steps[env])]
+        limits, draws = self._contracts.get(env, (None, None))
+        streams = [each and each.bit_generator.state for each in (self._random[env], draws)]
+        return json.dumps([cart, limits, streams]).encode()
+
+    def load_state(self, env: int, data: bytes) -> None:
+        """Puts them in place."""
+        cart, limits, (stream, draws) = json.loads(data)
+        self._at[env], self._speed[env], self._friction[env], self._steps[env] = cart
+        self._random[env].bit_generator.state = stream
+        self._contracts.pop(env, None)
+        if limits is not None:
+            self._contracts[env] = limits, np.random.default_rng()
+            self._contracts[env][1].bit_generator.state = draws
 
     def call_own(self, name: str, data: bytes) -> bytes:
         """Sets the wind."""

@@ -262,6 +262,7 @@ class Checkpoints(BaseCallback):
         chain = _chain(envs)
         wrappers = [{name: value for name, value in vars(each).items() if name not in _NO_STATE} for each in chain[:-1]]
         parts = {"algorithm": algorithm.getvalue(), "wrappers": wrappers, "replay_buffer": buffer}
+        parts["key"] = getattr(model, "key", None)  # of SBX's random numbers, which its load draws anew
         checkpoint.save(self._path, _unwrapped(chain), **parts)
 
 
@@ -285,8 +286,9 @@ def resumed(path: str | os.PathLike[str], kind: type[Any], envs: VecEnv) -> Any:
     model = kind.load(io.BytesIO(parts["algorithm"]), env=envs, force_reset=False)
     for wrapper, state in zip(chain, parts["wrappers"], strict=False):
         vars(wrapper).update(state)
-    if parts["replay_buffer"] is not None:
-        model.replay_buffer = parts["replay_buffer"]
+    for name in ("replay_buffer", "key"):
+        if parts[name] is not None:
+            setattr(model, name, parts[name])
     checkpoint.load(path)  # the generators, which the algorithm has drawn from
     return model
 

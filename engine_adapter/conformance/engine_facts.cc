@@ -99,6 +99,13 @@ absl::Status ProbeMethods(EngineUnderTest* engine) {
   Set(Capability::kScene, facts.Serves(rpc::MethodId::WatchScene));
   Set(Capability::kStreams, !facts.NumberStreams().empty());
   Set(Capability::kOwnMethods, facts.Serves(rpc::MethodId::CallOwn));
+  Set(Capability::kStates, false);
+  if (facts.Serves(rpc::MethodId::SaveStates)) {
+    const absl::Status saved =
+        engine->Call(EmptyCall(rpc::MethodId::SaveStates)).status();
+    Set(Capability::kStates, CodeOf(saved) != ErrorCode::kUnsupported,
+        std::string(saved.message()));
+  }
   Set(Capability::kContracts, false);
   if (!facts.Serves(rpc::MethodId::ResetAgent)) return absl::OkStatus();
   rpc::ResetAgentRequestT request;

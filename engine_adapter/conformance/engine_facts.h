@@ -34,6 +34,7 @@ enum class Capability : uint8_t {
   kScene,
   kStreams,
   kOwnMethods,
+  kStates,
   kGpu,
 };
 
@@ -49,6 +50,7 @@ inline constexpr std::array kCapabilityNames = {
     "a live scene (WatchScene)",
     "streams of numbers",
     "methods of its own",
+    "states (SaveStates)",
     "arrays on a GPU"};
 inline constexpr size_t kCapabilities = kCapabilityNames.size();
 

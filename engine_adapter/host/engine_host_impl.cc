@@ -250,8 +250,18 @@ void EngineHost::Impl::StartWork(Purpose purpose) {
   if (runner_.work() == nullptr) FinishWork();
 }
 
+// After a failure the runner has no staged rows; so the engine has no states.
+void EngineHost::Impl::DiscardStates() {
+  StatePort* const states = engine_->ports().states;
+  if (states == nullptr) return;
+  for (uint32_t env = 0; env < engine_->schema().num_envs; ++env) {
+    states->Discard(env);
+  }
+}
+
 // All of the work has been done, or the engine has failed.
 void EngineHost::Impl::FinishWork() {
+  if (!runner_.status().ok()) DiscardStates();
   switch (std::exchange(purpose_, Purpose::kNone)) {
     case Purpose::kNone:
       return;

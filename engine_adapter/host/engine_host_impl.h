@@ -81,6 +81,7 @@ class EngineHost::Impl {
   void Serve(EngineEvent event);
   void BeginDueStep();
   void StartWork(Purpose purpose);
+  void DiscardStates();
   void FinishWork();
   absl::Status EndResetAll();
   absl::Status EndOpening();

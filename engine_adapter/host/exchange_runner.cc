@@ -291,22 +291,24 @@ void ExchangeRunner::Done(const absl::Status& status) {
     EndStep();
   } else if (stage_ == Stage::kReset) {
     EndReset();
-  } else {
+  } else if (!state_rows_.any_staged() || !PutStates()) {
     End();
   }
 }
 
+bool ExchangeRunner::PutStates() {
+  std::erase_if(to_reset_, [this](const ResetRequest& request) {
+    return !state_rows_.Put(request.env, *target_).value_or(false);
+  });
+  if (autoreset_ != AutoresetMode::kSameStep || to_reset_.empty()) return false;
+  for (ResetRequest& request : to_reset_) request.seed.reset();
+  work_.resets = to_reset_;
+  return true;
+}
+
 void ExchangeRunner::EndReset() {
   if (state_rows_.any_staged()) {
-    std::erase_if(to_reset_, [this](const ResetRequest& request) {
-      return !state_rows_.Put(request.env, *target_).value_or(false);
-    });
-    // The episodes of those that are left had ended.
-    if (autoreset_ == AutoresetMode::kSameStep && !to_reset_.empty()) {
-      for (ResetRequest& request : to_reset_) request.seed.reset();
-      work_.resets = to_reset_;
-      return;
-    }
+    if (PutStates()) return;
     for (const ResetRequest& request : to_reset_) {
       target_->dones[request.env] = 1;
       if (autoreset_ == AutoresetMode::kDisabled) continue;

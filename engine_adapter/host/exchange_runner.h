@@ -121,6 +121,10 @@ class ExchangeRunner {
                AutoresetMode autoreset);
   void ResetListed();
   void StepListed(std::span<const uint32_t> envs);
+  // Puts the rows of staged states in place of those of resets. Leaves the
+  // environments whose episodes had ended in to_reset_; true: they are reset
+  // again now.
+  bool PutStates();
   void EndReset();
   void EndStep();
   void End();

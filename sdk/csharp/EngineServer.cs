@@ -98,6 +98,10 @@ namespace Tandem
         protected virtual byte[] OnScene() => null;
         /// <summary>As EngineServices.Poses.</summary>
         protected virtual void OnPoses(int env, Span<float> poses) { }
+        /// <summary>As EngineServices.SaveState.</summary>
+        protected virtual byte[] OnSaveState(int env) => null;
+        /// <summary>As EngineServices.LoadState.</summary>
+        protected virtual void OnLoadState(int env, byte[] state) { }
 
         /// <summary>Serves until engine.IsStopping. An engine with a loop of its own overrides it:
         /// SharedMemoryTransport.Over(engine).</summary>
@@ -221,6 +225,8 @@ namespace Tandem
             services.ShowMarks = services.ShowMarks ?? Overridden<Action<int, Mark[]>>(OnShowMarks);
             services.Scene = services.Scene ?? Overridden<Func<byte[]>>(OnScene);
             services.Poses = services.Poses ?? Overridden<PosesWriter>(OnPoses);
+            services.SaveState = services.SaveState ?? Overridden<Func<int, byte[]>>(OnSaveState);
+            services.LoadState = services.LoadState ?? Overridden<Action<int, byte[]>>(OnLoadState);
             return services;
         }
 

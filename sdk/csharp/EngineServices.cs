@@ -161,8 +161,15 @@ namespace Tandem
         /// <summary>At most 60 times a second, while a viewer watches.</summary>
         public PosesWriter Poses { get; set; }
 
-        // The file that the library is copying.
-        internal PinnedBytes Glb { get; set; }
+        /// <summary>States: returns all that decides an environment's future, but its rows and contract. null: none. It
+        /// needs LoadState.</summary>
+        public Func<int, byte[]> SaveState { get; set; }
+        /// <summary>Puts bytes of SaveState in place, instead of a reset of this environment; writes no rows. They may
+        /// come from another environment or process; throws for wrong ones.</summary>
+        public Action<int, byte[]> LoadState { get; set; }
+
+        // The bytes that the library is copying.
+        internal PinnedBytes Returned { get; set; }
 
         internal int PositionCount => CountOf(PositionNames ?? JointNames);
         internal int ActuatorCount => CountOf(Actuators);

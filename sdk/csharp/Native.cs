@@ -12,7 +12,7 @@ namespace Tandem
     {
         private const string Library = "libtandem.so.1";
         private const CallingConvention C = CallingConvention.Cdecl;
-        private const uint AbiMajor = 1, AbiMinor = 4;
+        private const uint AbiMajor = 1, AbiMinor = 5;
 
         // Throws if the library is not found, or has another major version than this assembly, or an earlier minor
         // one.

@@ -162,7 +162,7 @@ namespace Tandem
         public byte** contract_fields;
         public tandem_method* own_methods;
         public uint own_method_count, reserved_3;
-        public void* scene, poses;
+        public void* scene, poses, save_state, load_state;
     }
 
     internal unsafe struct tandem_gpu_memory

@@ -39,6 +39,12 @@ namespace Tandem
         [UnmanagedFunctionPointer(CallingConvention.Cdecl)]
         private delegate int PosesFunction(IntPtr user, uint env, float* poses, uint nodes);
 
+        [UnmanagedFunctionPointer(CallingConvention.Cdecl)]
+        private delegate int SaveStateFunction(IntPtr user, uint env, byte** state, ulong* bytes);
+
+        [UnmanagedFunctionPointer(CallingConvention.Cdecl)]
+        private delegate int LoadStateFunction(IntPtr user, uint env, byte* state, ulong bytes);
+
         private static readonly EntityFunction s_transform = OnTransform, s_move = OnMove;
         private static readonly JointsFunction s_joints = OnJoints;
         private static readonly ControlsFunction s_controls = OnControls;
@@ -46,6 +52,8 @@ namespace Tandem
         private static readonly MarksFunction s_showMarks = OnShowMarks;
         private static readonly SceneFunction s_scene = OnScene;
         private static readonly PosesFunction s_poses = OnPoses;
+        private static readonly SaveStateFunction s_saveState = OnSaveState;
+        private static readonly LoadStateFunction s_loadState = OnLoadState;
 
         // A function that the services do not have is NULL.
         internal static void Set(tandem_services* native, EngineServices services)
@@ -58,6 +66,8 @@ namespace Tandem
             native->show_marks = Pointer(services.ShowMarks, s_showMarks);
             native->scene = Pointer(services.Scene, s_scene);
             native->poses = Pointer(services.Poses, s_poses);
+            native->save_state = Pointer(services.SaveState, s_saveState);
+            native->load_state = Pointer(services.LoadState, s_loadState);
         }
 
         private static void* Pointer(Delegate given, Delegate function)
@@ -163,18 +173,33 @@ namespace Tandem
         [MonoPInvokeCallback(typeof(SceneFunction))]
         private static int OnScene(IntPtr user, byte** glb, ulong* bytes)
         {
-            return Call(user, services =>
-            {
-                services.Glb = new PinnedBytes(services.Scene());
-                *glb = (byte*)services.Glb.Address;
-                *bytes = (ulong)services.Glb.Length;
-            });
+            return Call(user, services => Return(services, services.Scene(), glb, bytes));
         }
 
         [MonoPInvokeCallback(typeof(PosesFunction))]
         private static int OnPoses(IntPtr user, uint env, float* poses, uint nodes)
         {
             return Call(user, services => services.Poses((int)env, new Span<float>(poses, checked(7 * (int)nodes))));
+        }
+
+        [MonoPInvokeCallback(typeof(SaveStateFunction))]
+        private static int OnSaveState(IntPtr user, uint env, byte** state, ulong* bytes)
+        {
+            return Call(user, services => Return(services, services.SaveState((int)env), state, bytes));
+        }
+
+        [MonoPInvokeCallback(typeof(LoadStateFunction))]
+        private static int OnLoadState(IntPtr user, uint env, byte* state, ulong bytes)
+        {
+            return Call(user, services =>
+                services.LoadState((int)env, new ReadOnlySpan<byte>(state, checked((int)bytes)).ToArray()));
+        }
+
+        private static void Return(EngineServices services, byte[] bytes, byte** to, ulong* size)
+        {
+            services.Returned = new PinnedBytes(bytes);
+            *to = (byte*)services.Returned.Address;
+            *size = (ulong)services.Returned.Length;
         }
 
         private static Vec3T Vector(float* from) => new Vec3T { X = from[0], Y = from[1], Z = from[2] };

@@ -19,9 +19,12 @@
 #include <functional>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
+#include "schema/messages/hazel_rpc_generated.h"
 #include "sdk/tandem.h"
+#include "transport/envelope.h"
 #include "transport/memory/testing/unique_region_name.h"
 
 namespace tandem {
@@ -79,6 +82,13 @@ struct Counter {
   }
 };
 
+// An answer of an RPC, unpacked.
+struct Answer {
+  tandem_code code = TANDEM_OK;
+  std::string error;
+  rpc::EnvelopeT envelope;
+};
+
 class ApiTest : public testing::Test {
  protected:
   void SetUp() override { alarm(100); }
@@ -129,6 +139,27 @@ class ApiTest : public testing::Test {
     EXPECT_EQ(tandem_client_array(client, name, &array), TANDEM_OK)
         << LastError();
     return array;
+  }
+  // Calls the engine by RPC.
+  template <typename Request>
+  Answer Call(tandem_client* client, rpc::MethodId method, Request request) {
+    rpc::EnvelopeT call;
+    call.method = method;
+    call.payload.Set(std::move(request));
+    const PackedCall packed(call);
+    uint8_t* bytes = nullptr;
+    uint64_t size = 0;
+    Answer answer;
+    answer.code =
+        tandem_rpc_call(tandem_client_rpc(client), packed.bytes().data(),
+                        packed.bytes().size(), 60, &bytes, &size);
+    if (answer.code != TANDEM_OK) {
+      answer.error = LastError();
+    } else {
+      rpc::GetEnvelope(bytes)->UnPackTo(&answer.envelope);
+    }
+    tandem_free(bytes);
+    return answer;
   }
 
   const std::string name_ = UniqueRegionName("sdk");

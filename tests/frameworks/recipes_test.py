@@ -1,8 +1,10 @@
 """The recipes of client_py/examples/frameworks train: on a task in C++, and on Gymnasium's environment in Python."""
 
 import json
+import math
 import os
 import re
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -11,6 +13,9 @@ from typing import Any
 import gymnasium
 import numpy as np
 import pytest
+
+from tandem import checkpoint
+from tandem.testing.daemons import wait_until
 
 _RECIPES = Path(__file__).parents[2] / "client_py" / "examples" / "frameworks"
 _FRAMEWORKS = ("sb3", "sbx", "cleanrl", "torchrl", "tianshou", "rllib", "xuance")
@@ -38,9 +43,9 @@ def _script(framework: str, folder: Path) -> Path:
     if framework != "sbx":
         return _RECIPES / f"train_{framework}.py"
     text = (_RECIPES / "train_sb3.py").read_text("utf-8")
-    assert "from stable_baselines3 import PPO\n" in text
+    assert "from stable_baselines3 import PPO, SAC\n" in text
     script = folder / "train_sbx.py"
-    script.write_text(text.replace("from stable_baselines3 import PPO\n", "from sbx import PPO\n"))
+    script.write_text(text.replace("from stable_baselines3 import", "from sbx import"))
     return script
 
 
@@ -75,10 +80,62 @@ def test_recipes_print_events_as_a_job(framework: str, tmp_path: Path) -> None:
     assert all(event["total_reward"] == event["steps"] for event in events if event.get("event_type") == "episode")
 
 
+@pytest.mark.parametrize("framework", ["torchrl", "tianshou", "rllib", "xuance"])
+def test_a_killed_recipe_goes_on_from_its_checkpoint(framework: str, limit: float, tmp_path: Path) -> None:
+    """It trains for the steps that are left alone, and has learned."""
+    file = tmp_path / "training"
+    command = [sys.executable, str(_script(framework, tmp_path)), "--checkpoint", str(file), "--steps", str(_STEPS)]
+    quiet: dict[str, Any] = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    with subprocess.Popen(command, cwd=tmp_path, start_new_session=True, **quiet) as training:
+        try:
+            saved = lambda: file.exists() and checkpoint.load(file)["steps"] >= _STEPS // 3  # noqa: E731
+            wait_until(lambda: training.poll() is not None or saved(), "a checkpoint", _WATCHDOG_SECS)
+        finally:
+            os.killpg(training.pid, signal.SIGKILL)
+    begun = checkpoint.load(file)["steps"]
+    variables = {**os.environ, "TANDEM_RUN_ID": "job"}
+    ran = subprocess.run(command, cwd=tmp_path, env=variables, check=True, capture_output=True, text=True)
+    events = [json.loads(line) for line in ran.stdout.splitlines() if line.startswith("{")]
+    stepped = sum(event["total_reward"] for event in events if event.get("event_type") == "episode")  # 1 each
+    assert 0 < stepped <= _STEPS - begun + 4096  # whole batches
+    assert checkpoint.load(file)["steps"] > begun
+    found = re.search(r"^return ([\d.]+)$", ran.stdout, re.MULTILINE)
+    assert found and float(found[1]) > limit
+
+
+def _numbers(command: list[str], kill_at: float = math.inf) -> dict[int, dict[str, float]]:
+    """Returns the numbers that a training prints, such as losses, by its steps; kills it at a number of steps."""
+    found: dict[int, dict[str, float]] = {}
+    variables = {**os.environ, "TANDEM_RUN_ID": "job"}
+    with subprocess.Popen(command, env=variables, stdout=subprocess.PIPE, text=True) as training:
+        assert training.stdout is not None
+        for event in (json.loads(line) for line in training.stdout if line.startswith("{")):
+            if event.get("event_type") == "scalars":
+                of_step = {name: value for name, value in event["scalars"].items() if not name.startswith("time/")}
+                found.setdefault(event["step"], {}).update(of_step)
+                if event["step"] >= kill_at:
+                    training.kill()
+                    break
+    return found
+
+
+@pytest.mark.parametrize(("framework", "algorithm"), [("sb3", "PPO"), ("sb3", "SAC"), ("sbx", "PPO"), ("sbx", "SAC")])
+def test_a_killed_recipe_continues_digit_for_digit(framework: str, algorithm: str, tmp_path: Path) -> None:
+    """Its numbers are those of the undisturbed training."""
+    task, steps = {"PPO": ("CartPole-v1", 8192), "SAC": ("Pendulum-v1", 3600)}[algorithm]
+    options = [f"--algorithm={algorithm}", f"--task={task}", f"--steps={steps}", "--num_envs=4", "--every=800"]
+    command = [sys.executable, str(_script(framework, tmp_path)), *options]
+    whole = _numbers([*command, f"--checkpoint={tmp_path}/whole"])
+    killed = _numbers([*command, f"--checkpoint={tmp_path}/killed"], kill_at=steps * 0.6)
+    rest = _numbers([*command, f"--checkpoint={tmp_path}/killed", "--resume"])
+    assert killed and 0 < len(rest) < len(whole) and any("loss" in name for of in rest.values() for name in of)
+    assert {step: killed.get(step, {}) | rest.get(step, {}) for step in killed | rest} == whole
+
+
 @pytest.mark.parametrize("path", sorted(_RECIPES.glob("train_*.py")), ids=lambda path: path.stem)
 def test_recipes_fit_on_a_screen(path: Path) -> None:
-    """Each has at most 60 lines."""
-    assert len(path.read_text("utf-8").splitlines()) <= 60
+    """Each has at most 70 lines."""
+    assert len(path.read_text("utf-8").splitlines()) <= 70
 
 
 def test_torchrun_shares_gradients(tmp_path: Path) -> None:

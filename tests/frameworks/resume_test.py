@@ -1,13 +1,17 @@
 """Trainings that are killed and resumed equal undisturbed ones, digit for digit; run by `tools/test --with torch`."""
 
+import random
 import signal
 import subprocess
 import sys
+import threading
+import time
 from pathlib import Path
 
 import pytest
 
-_STEPS = {"PPO": 4096, "SAC": 1500}
+_STEPS = {"PPO": 8192, "SAC": 1500}
+_KILLS = 10  # of each
 _TRAINING = """
 import sys
 import torch
@@ -22,7 +26,7 @@ class Curve(BaseCallback):
         return True
 
     def _on_rollout_end(self):
-        weights = sum(float(each.double().sum()) for each in self.model.policy.parameters())
+        weights = sum(float(each.detach().double().sum()) for each in self.model.policy.parameters())
         returns = [episode["r"] for episode in self.model.ep_info_buffer]
         print(self.num_timesteps, repr(weights), repr(sum(returns)), flush=True)
 
@@ -32,7 +36,7 @@ task, kind = ("CartPole-v1", PPO) if name == "PPO" else ("Pendulum-v1", SAC)
 envs = VecNormalize(VecMonitor(tandem.make_vec(task, 4, backend="python").as_sb3()))
 options = {"n_steps": 64, "n_epochs": 2} if name == "PPO" else {"learning_starts": 200, "buffer_size": 5000}
 model = resumed(path, kind, envs) or kind("MlpPolicy", envs, seed=1, device="cpu", **options)
-model.learn(steps - model.num_timesteps, [Checkpoints(path, 300), Curve()], reset_num_timesteps=False)
+model.learn(steps - model.num_timesteps, [Checkpoints(path, 128), Curve()], reset_num_timesteps=False)
 """
 
 
@@ -42,23 +46,35 @@ def _start(path: Path, name: str) -> "subprocess.Popen[str]":
 
 
 @pytest.mark.parametrize("name", list(_STEPS))
-def test_a_killed_training_continues_digit_for_digit(name: str, tmp_path: Path) -> None:
-    """Killed three times, in the middle of rollouts: each line of the curve equals that of the undisturbed run."""
-    whole = _start(tmp_path / "whole", name)
-    curve = dict(line.split(" ", 1) for line in whole.communicate()[0].splitlines())
-    assert whole.returncode == 0 and len(curve) > 10
+def test_a_training_killed_at_random_moments_continues_digit_for_digit(name: str, tmp_path: Path) -> None:
+    """Each line of the curve equals that of the undisturbed run."""
+    seed = random.SystemRandom().randrange(1 << 32)
+    print(f"seed {seed}")  # of the moments
+    chance = random.Random(seed)
+    curve: dict[str, str] = {}
+    begun = 0.0
+    with _start(tmp_path / "whole", name) as training:
+        assert training.stdout is not None
+        for line in training.stdout:
+            begun = begun or time.monotonic()
+            step, curve[step] = line.split(" ", 1)
+    secs = time.monotonic() - begun
+    assert training.returncode == 0 and len(curve) > 10
     found: dict[str, str] = {}
-    for kill_after in (3, 4, 5, None):
+    codes = []
+    for at in range(_KILLS + 1):
         with _start(tmp_path / "killed", name) as training:
             assert training.stdout is not None
-            for number, line in enumerate(training.stdout):
-                step, rest = line.split(" ", 1)
-                found[step] = rest.strip()
-                assert found[step] == curve[step].strip(), step
-                if kill_after is not None and number == kill_after * (1 if name == "PPO" else 60):
-                    training.send_signal(signal.SIGKILL)
-                    break
-    assert found.keys() == curve.keys()
+            killer = threading.Timer(chance.uniform(0, 1.5 * secs / _KILLS), training.kill)
+            for line in training.stdout:
+                if at < _KILLS and not killer.ident:
+                    killer.start()
+                step, found[step] = line.split(" ", 1)
+                assert found[step] == curve[step], step
+        killer.cancel()
+        codes.append(training.returncode)
+    assert found.keys() == curve.keys() and codes[-1] == 0
+    assert codes.count(-signal.SIGKILL) >= _KILLS // 2, codes
 
 
 def _recipe(name: str, folder: Path, kill_at: int, *more: str) -> dict[int, str]:

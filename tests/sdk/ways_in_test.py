@@ -40,6 +40,7 @@ _ROWS = {
     "methods of its own": "methods of its own",
     "arrays on a GPU": "arrays on a GPU",
     "a live scene": "live scene",
+    "states": "states",
 }
 _PYTHON_WITH_IMAGES = """
 import numpy as np
@@ -145,7 +146,8 @@ def test_environments_in_python_have_their_part() -> None:
     """By workers, which have no program of an engine."""
     make = functools.partial(gymnasium.make, "CartPole-v1", render_mode="rgb_array")
     with closing(tandem.make_vec(make, 2, num_workers=1, frames=(64, 48))) as envs:
-        envs.reset(seed=0)
+        obs = envs.reset(seed=0)[0].copy()
+        assert (envs.load_state(envs.save_state())[0] == obs).all()
         client = envs.client
         with pytest.raises(tandem.Unsupported):
             client.agent.set_contract(SimulationContract(friction_range=(0, 1)), [0])
@@ -155,4 +157,4 @@ def test_environments_in_python_have_their_part() -> None:
     with closing(tandem.make_vec(functools.partial(gymnasium.make, "HalfCheetah-v5"), 1)) as envs:
         assert MethodId.WatchScene in envs.client.services()["scene"].methods
     yes = {row for row, says in _table()["environments in Python"].items() if says}
-    assert yes == {"fields", "frames", "live scene"}
+    assert yes == {"fields", "frames", "live scene", "states"}

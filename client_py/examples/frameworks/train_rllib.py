@@ -5,12 +5,14 @@ tools/torch_python client_py/examples/frameworks/train_rllib.py --help
 
 import argparse
 import math
+from pathlib import Path
 
 import gymnasium
 import ray
 import torch
 from ray.rllib.algorithms.ppo import PPOConfig
 
+import tandem
 import tandem.ray
 from tandem.telemetry.rllib import Callbacks
 
@@ -22,6 +24,7 @@ parser.add_argument("--num_envs", type=int, default=16, help="of each runner")
 parser.add_argument("--runners", type=int, default=1, help="processes of their own; 0: this process")
 parser.add_argument("--batch", type=int, default=2048, help="steps between two updates")
 parser.add_argument("--seed", type=int, default=0)
+parser.add_argument("--checkpoint", type=Path, metavar="FILE", help="continue from it, and save to it")
 asked = parser.parse_args()
 
 torch.set_num_threads(1)
@@ -41,12 +44,16 @@ config = (
     .debugging(seed=asked.seed)
 )
 algorithm = config.build_algo()
+if asked.checkpoint and asked.checkpoint.exists():
+    algorithm.set_state(tandem.checkpoint.load(asked.checkpoint)["algorithm"])
 steps, last_return = 0, math.nan
 while steps < asked.steps:
     runners = algorithm.train()["env_runners"]
     steps = int(runners["num_env_steps_sampled_lifetime"])
     if not math.isnan(runners["episode_return_mean"]):  # it is where no episode ended
         last_return = runners["episode_return_mean"]
+    if asked.checkpoint:
+        tandem.checkpoint.save(asked.checkpoint, algorithm=algorithm.get_state(), steps=steps)
 algorithm.stop()
 ray.shutdown()
 print(f"return {last_return:.1f}")

@@ -4,6 +4,7 @@ tools/torch_python client_py/examples/frameworks/train_tianshou.py --help
 """
 
 import argparse
+from pathlib import Path
 
 import numpy as np
 import torch
@@ -25,6 +26,7 @@ parser.add_argument("--backend", choices=("native", "python"), help="of tandem.m
 parser.add_argument("--steps", type=int, default=100_000)
 parser.add_argument("--num_envs", type=int, default=16)
 parser.add_argument("--seed", type=int, default=0)
+parser.add_argument("--checkpoint", type=Path, metavar="FILE", help="continue from it, and save to it")
 asked = parser.parse_args()
 
 np.random.seed(asked.seed)  # Tianshou draws its batches by it
@@ -38,12 +40,24 @@ policy = DiscreteActorPolicy(actor=actor, dist_fn=torch.distributions.Categorica
 algorithm = PPO(
     policy=policy, critic=DiscreteCritic(preprocess_net=body), optim=AdamOptimizerFactory(lr=1e-3), ent_coef=0.01
 )
+parts = tandem.checkpoint.load(asked.checkpoint) if asked.checkpoint and asked.checkpoint.exists() else {"steps": 0}
+if "algorithm" in parts:
+    algorithm.load_state_dict(parts["algorithm"])
+
+
+def save(epoch: int, steps: int, updates: int) -> str:
+    """Saves after each epoch."""
+    tandem.checkpoint.save(asked.checkpoint, algorithm=algorithm.state_dict(), steps=parts["steps"] + steps)
+    return str(asked.checkpoint)
+
+
 collector = Collector[CollectStats](algorithm, envs, VectorReplayBuffer(20_000, asked.num_envs))
 result = algorithm.run_training(
     OnPolicyTrainerParams(
         training_collector=collector,
-        max_epochs=max(1, asked.steps // 10_000),
+        max_epochs=max(1, (asked.steps - parts["steps"]) // 10_000),
         epoch_num_steps=min(asked.steps, 10_000),
+        save_checkpoint_fn=save if asked.checkpoint else None,
         collection_step_num_env_steps=64 * asked.num_envs,
         update_step_num_repetitions=10,
         batch_size=256,

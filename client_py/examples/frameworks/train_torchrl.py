@@ -4,6 +4,7 @@ tools/torch_python client_py/examples/frameworks/train_torchrl.py --help
 """
 
 import argparse
+from pathlib import Path
 
 import torch
 from tensordict.nn import TensorDictModule
@@ -24,6 +25,7 @@ parser.add_argument("--backend", choices=("native", "python"), help="of tandem.m
 parser.add_argument("--steps", type=int, default=100_000)
 parser.add_argument("--num_envs", type=int, default=16)
 parser.add_argument("--seed", type=int, default=0)
+parser.add_argument("--checkpoint", type=Path, metavar="FILE", help="continue from it, and save to it")
 asked = parser.parse_args()
 
 torch.manual_seed(asked.seed)
@@ -43,7 +45,13 @@ critic = ValueOperator(MLP(size, 1, num_cells=[64, 64]), in_keys=["observation"]
 loss_of, gae = ClipPPOLoss(actor, critic, entropy_coeff=0.01), GAE(gamma=0.99, lmbda=0.95, value_network=critic)
 optimizer = torch.optim.Adam(loss_of.parameters(), lr=1e-3)
 returns: list[float] = []
-collector = Collector(envs, actor, frames_per_batch=64 * asked.num_envs, total_frames=asked.steps)
+begun, parts = 0, {"loss": loss_of, "gae": gae, "optimizer": optimizer}
+if asked.checkpoint and asked.checkpoint.exists():
+    saved = tandem.checkpoint.load(asked.checkpoint)
+    begun = saved["steps"]
+    for name, part in parts.items():
+        part.load_state_dict(saved[name])
+collector = Collector(envs, actor, frames_per_batch=64 * asked.num_envs, total_frames=asked.steps - begun)
 for batch in collector:
     returns += batch["next", "episode_reward"][batch["next", "done"]].tolist()
     gae(batch)
@@ -54,6 +62,9 @@ for batch in collector:
             optimizer.zero_grad()
             (losses["loss_objective"] + losses["loss_critic"] + losses["loss_entropy"]).backward()
             optimizer.step()
-    logger.log_metrics(losses.detach(), step=collector._frames)
+    logger.log_metrics(losses.detach(), step=begun + collector._frames)
+    if asked.checkpoint:
+        states = {name: part.state_dict() for name, part in parts.items()}
+        tandem.checkpoint.save(asked.checkpoint, **states, steps=begun + collector._frames)
 collector.shutdown()
 print(f"return {sum(returns[-32:]) / len(returns[-32:]):.1f}")

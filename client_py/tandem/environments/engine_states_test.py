@@ -223,6 +223,20 @@ def test_an_engine_in_python_saves_its_own_part() -> None:
             envs.save_state()
 
 
+def test_the_reset_of_a_step_puts_a_state_in_place() -> None:
+    """Given without a reset; the episode ends in a later step."""
+    with serving(_Saved(truncate_after=4)) as engine, closing(_opened(engine, AutoresetMode.SAME_STEP)) as envs:
+        ones = np.ones((envs.num_envs, 3), np.float32)
+        envs.reset(seed=0)
+        for _ in range(2):
+            saved = envs.step(ones)[0].copy()
+        envs.client.states.load(envs.save_state())
+        envs.step(ones)
+        ended = envs.step(ones)
+        assert ended[3].all()
+        assert_same(ended[0], saved)
+
+
 def _check_counts(envs: Any) -> None:
     ones = np.ones((envs.num_envs, 3), np.float32)
     envs.reset(seed=0)

@@ -69,9 +69,12 @@ class MujocoEnvironment final : public Environment {
   void ClearClientState() override;
 
   const mjModel& model() const { return task_->model(); }
-  // For code that moves objects between two steps; that code calls mj_forward.
+  // For code that moves objects between two steps, and updates all transforms.
   mjData* data() { return data_.get(); }
   const mjData* data() const { return data_.get(); }
+  // Replaces a part of the physics, such as mjSTATE_QPOS, and updates all
+  // transforms. No other input of later steps changes.
+  void SetPhysics(std::span<const mjtNum> values, mjtState part);
 
   // Returns this environment's own copy of the model, made by the first call.
   // The caller may change it between two steps, but not its sizes. It exists

@@ -122,12 +122,18 @@ void MujocoEnvironment::Load(const Saved& saved) {
   any_set_ = true;  // maybe; the next step looks
   const mjModel& model = task_->model();
   mj_resetData(&model, data_.get());
-  mj_setState(&model, data_.get(), saved.physics.data(), mjSTATE_INTEGRATION);
-  // For viewers and services: the places of all parts.
-  ComputeTransmission(model, data_.get());
-  mj_camlight(&model, data_.get());
+  SetPhysics(saved.physics, mjSTATE_INTEGRATION);
   std::ranges::copy(saved.read_before_step,
                     task_->ReadBeforeStep(data_.get()).begin());
+}
+
+void MujocoEnvironment::SetPhysics(std::span<const mjtNum> values,
+                                   mjtState part) {
+  const mjModel& model = task_->model();
+  mj_setState(&model, data_.get(), values.data(), part);
+  ComputeTransmission(model, data_.get());
+  mj_flex(&model, data_.get());
+  mj_camlight(&model, data_.get());
 }
 
 }  // namespace tandem

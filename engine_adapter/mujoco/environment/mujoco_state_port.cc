@@ -136,12 +136,15 @@ rpc::FullStateT MujocoStatePort::State(uint32_t env) const {
 
 void MujocoStatePort::SetPositions(uint32_t env,
                                    const std::map<uint32_t, float>& positions) {
-  mjData* const data = environments_[env]->data();
+  MujocoEnvironment& environment = *environments_[env];
+  const mjModel& model = environment.model();
+  const mjtNum* const before = environment.data()->qpos;
+  std::vector<mjtNum> qpos(before, before + model.nq);
   for (const auto& [index, value] : positions) {
-    data->qpos[index] = static_cast<mjtNum>(value);
+    qpos[index] = static_cast<mjtNum>(value);
   }
-  mj_normalizeQuat(&environments_[env]->model(), data->qpos);
-  mj_forward(&environments_[env]->model(), data);
+  mj_normalizeQuat(&model, qpos.data());
+  environment.SetPhysics(qpos, mjSTATE_QPOS);
 }
 
 }  // namespace tandem

@@ -4,6 +4,7 @@
 #include <mujoco/mujoco.h>
 
 #include <algorithm>
+#include <cstddef>
 #include <fstream>
 #include <limits>
 #include <string>
@@ -89,6 +90,23 @@ TEST_F(MujocoStatePortTest, JointsAreMujocosAfterTheSameSteps) {
   EXPECT_EQ(found.nv, static_cast<uint32_t>(model->nv));
   EXPECT_EQ(found.positions, Floats(data->qpos, data->qpos + model->nq));
   EXPECT_EQ(found.velocities, Floats(data->qvel, data->qvel + model->nv));
+}
+
+TEST_F(MujocoStatePortTest, SetPositionsChangesNoOtherPartOfTheState) {
+  EngineRig rig(MakeMujocoEngine("HalfCheetah-v5", {.num_envs = 1}).value());
+  ASSERT_TRUE(rig.ResetAll(0).ok());
+  std::ranges::fill(rig.actions, 0.5F);
+  for (int i = 0; i < 20; ++i) ASSERT_TRUE(rig.Step().ok());
+  std::string before;
+  std::string after;
+  ASSERT_TRUE(rig.ports().states->Save(0, &before).ok());
+  rig.ports().mujoco->model()->SetPositions(0, {{3, 0.25F}});
+  ASSERT_TRUE(rig.ports().states->Save(0, &after).ok());
+  EXPECT_EQ(rig.ports().mujoco->Joints(0).positions[3], 0.25F);
+  ASSERT_EQ(before.size(), after.size());
+  size_t changed = 0;
+  for (size_t i = 0; i < before.size(); ++i) changed += before[i] != after[i];
+  EXPECT_LE(changed, sizeof(mjtNum));
 }
 
 TEST_F(MujocoStatePortTest, AStepIsAllOfItsSubsteps) {

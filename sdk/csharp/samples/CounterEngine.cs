@@ -1,7 +1,7 @@
 // CounterEngine: an engine server in C#. Its environments count their steps. Without --tick_hz it steps when it is called
 // (OnStep). With it, it has a loop of its own as a game engine does, in which a step takes --ticks turns (Loop). It has an
 // image beside each observation, draws frames (--frames), answers the RPC GetSceneInfo, has a live scene (the resource cart.glb),
-// telemetry and a method of its own, set_color. A contract scales its rewards. Example:
+// telemetry, states and a method of its own, set_color. A contract scales its rewards. Example:
 //   mono CounterEngine.exe --name demo --num_envs 4 --tick_hz 60 --frames 320x240
 
 using System;
@@ -13,6 +13,8 @@ namespace Tandem.Samples
 {
     public sealed class CounterEngine : EngineServer
     {
+        private const int StateBytes = 3 * sizeof(float) + 2 * sizeof(ulong);
+
         private readonly Flag _tickHz, _ticks, _truncateAfter;
         private float[] _steps, _episodes, _scales;
         private ulong[] _random, _draws;  // the states of each environment's streams: its own, and its contract's
@@ -90,6 +92,23 @@ namespace Tandem.Samples
             poses.Clear();
             poses[0] = _steps[env] / 100;
             poses[6] = 1;
+        }
+
+        protected override byte[] OnSaveState(int env)
+        {
+            var state = new MemoryStream();
+            var writer = new BinaryWriter(state);
+            foreach (float number in new[] { _steps[env], _episodes[env], _scales[env] }) writer.Write(number);
+            foreach (ulong stream in new[] { _random[env], _draws[env] }) writer.Write(stream);
+            return state.ToArray();
+        }
+
+        protected override void OnLoadState(int env, byte[] state)
+        {
+            if (state.Length != StateBytes) throw new TandemException(ErrorCode.InvalidArgument, "another counter's state");
+            var reader = new BinaryReader(new MemoryStream(state));
+            foreach (float[] numbers in new[] { _steps, _episodes, _scales }) numbers[env] = reader.ReadSingle();
+            foreach (ulong[] streams in new[] { _random, _draws }) streams[env] = reader.ReadUInt64();
         }
 
         protected override void OnDraw(DrawRequest draw) => Engine.Drawn(draw, Picture(draw.Width * draw.Height));

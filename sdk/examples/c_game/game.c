@@ -1,6 +1,6 @@
 /* A game with a loop of its own, images as observations, frames, a live scene,
-   a contract, telemetry and a method of its own: a cart that is pushed along a
-   line. */
+   a contract, telemetry, states and a method of its own: a cart that is pushed
+   along a line. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -60,6 +60,22 @@ static int32_t poses(void* user, uint32_t env, float* poses, uint32_t nodes) {
   return 0;
 }
 
+static int32_t save_state(void* user, uint32_t env, const uint8_t** state,
+                          uint64_t* bytes) {
+  (void)user;
+  *state = (const uint8_t*)&carts[env];
+  *bytes = sizeof *carts;
+  return 0;
+}
+
+static int32_t load_state(void* user, uint32_t env, const uint8_t* state,
+                          uint64_t bytes) {
+  (void)user;
+  if (bytes != sizeof *carts) return 1;
+  memcpy(&carts[env], state, sizeof *carts);
+  return 0;
+}
+
 static const char* prepare(void* user, tandem_engine_options* options) {
   static tandem_services services = {.struct_size = sizeof services,
                                      .joint_names = numbers,
@@ -75,7 +91,9 @@ static const char* prepare(void* user, tandem_engine_options* options) {
                                      .own_methods = &set_wind,
                                      .own_method_count = 1,
                                      .scene = scene,
-                                     .poses = poses};
+                                     .poses = poses,
+                                     .save_state = save_state,
+                                     .load_state = load_state};
   (void)user;
   options->task = "CartGame";
   options->fields = &image_field;

@@ -1,10 +1,11 @@
 // The game of ../c_game in C++: a loop of its own, images as observations,
-// frames and a live scene for viewers, a contract, telemetry, and a method of
-// its own. A cart is pushed along a line, to reach its right end.
+// frames and a live scene for viewers, a contract, telemetry, states, and a
+// method of its own. A cart is pushed along a line, to reach its right end.
 #include <algorithm>
 #include <array>
 #include <chrono>
 #include <cmath>
+#include <cstring>
 #include <random>
 #include <string>
 #include <tandem.hpp>
@@ -58,7 +59,7 @@ class CartGame final : public tandem::Server {
     services.cameras = {"side"};
     services.draws_frames = true;
     services.contract_fields = {"friction_range"};
-    services.has_scene = true;
+    services.has_scene = services.has_states = true;
     services.own_methods = {{"set_wind", "text/plain", "A push."}};
     carts_.resize(options->num_envs);
   }
@@ -121,6 +122,18 @@ class CartGame final : public tandem::Server {
   void Poses(uint32_t env, std::span<float> poses) override {
     std::ranges::copy(std::array{carts_[env].at, 0.F, 0.F, 0.F, 0.F, 0.F, 1.F},
                       poses.begin());
+  }
+
+  std::vector<uint8_t> SaveState(uint32_t env) override {
+    static_assert(std::is_trivially_copyable_v<Cart>);
+    std::vector<uint8_t> state(sizeof(Cart));
+    std::memcpy(state.data(), &carts_[env], sizeof(Cart));
+    return state;
+  }
+
+  void LoadState(uint32_t env, std::span<const uint8_t> state) override {
+    if (state.size() != sizeof(Cart)) throw std::invalid_argument("no cart");
+    std::memcpy(&carts_[env], state.data(), sizeof(Cart));
   }
 
   std::vector<uint8_t> CallOwn(std::string_view /*set_wind*/,
