@@ -85,8 +85,8 @@ class CartGame(tandem.Engine):
             self._at[env] = self._random[env].uniform(-1, 0)
             self._friction[env] = 0.5
             if env in self._contracts:
-                limits, draws = self._contracts[env]
-                self._friction[env] = draws.uniform(*limits)
+                (low, high), draws = self._contracts[env]
+                self._friction[env] = draws.uniform(low, high)
         self._speed[envs] = self._steps[envs] = 0
         self._observe(envs, arrays)
 

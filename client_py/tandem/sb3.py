@@ -262,7 +262,7 @@ class Checkpoints(BaseCallback):
         chain = _chain(envs)
         wrappers = [{name: value for name, value in vars(each).items() if name not in _NO_STATE} for each in chain[:-1]]
         parts = {"algorithm": algorithm.getvalue(), "wrappers": wrappers, "replay_buffer": buffer}
-        parts["key"] = getattr(model, "key", None)  # of SBX's random numbers, which its load draws anew
+        parts["key"] = getattr(model, "key", None)  # of SBX's random numbers, which its load draws again
         checkpoint.save(self._path, _unwrapped(chain), **parts)
 
 

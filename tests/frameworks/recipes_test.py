@@ -88,8 +88,13 @@ def test_a_killed_recipe_goes_on_from_its_checkpoint(framework: str, limit: floa
     quiet: dict[str, Any] = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
     with subprocess.Popen(command, cwd=tmp_path, start_new_session=True, **quiet) as training:
         try:
-            saved = lambda: file.exists() and checkpoint.load(file)["steps"] >= _STEPS // 3  # noqa: E731
-            wait_until(lambda: training.poll() is not None or saved(), "a checkpoint", _WATCHDOG_SECS)
+            wait_until(
+                lambda: (
+                    training.poll() is not None or (file.exists() and checkpoint.load(file)["steps"] >= _STEPS // 3)
+                ),
+                "a checkpoint",
+                _WATCHDOG_SECS,
+            )
         finally:
             os.killpg(training.pid, signal.SIGKILL)
     begun = checkpoint.load(file)["steps"]

@@ -45,7 +45,8 @@ with tempfile.TemporaryDirectory() as folder:
         parts = tandem.checkpoint.load(file)
         agent.policy.load_state_dict(parts["policy"])
         agent.learner.optimizer.load_state_dict(parts["optimizer"])
-        agent.obs_rms, agent.ret_rms, agent.current_step = *parts["norms"], parts["steps"]
+        agent.obs_rms, agent.ret_rms = parts["norms"]
+        agent.current_step = parts["steps"]
     while agent.current_step < asked.steps:
         agent.train(256)
         if file:
