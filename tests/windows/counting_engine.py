@@ -1,7 +1,10 @@
 """An engine in Python that counts steps, as tests/interop/foreign_client.py expects it."""
 
+from collections.abc import Sequence
+
 import numpy as np
 from gymnasium import spaces
+from numpy.typing import NDArray
 
 import tandem
 from tandem.serving.arrays import EngineArrays
@@ -18,7 +21,7 @@ class CountingEngine(tandem.Engine):
         """Makes so many environments."""
         self.num_envs = num_envs
 
-    def reset(self, envs: Index, seeds: np.ndarray, arrays: EngineArrays) -> None:
+    def reset(self, envs: NDArray[np.int64], seeds: Sequence[int | None], arrays: EngineArrays) -> None:
         """Begins to count at 0."""
         arrays.obs[envs] = 0
 

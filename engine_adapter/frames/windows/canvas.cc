@@ -1,4 +1,4 @@
-// No one has AGG for Windows on Debian: drawings are refused before they begin.
+// Debian has no AGG for Windows: drawings are refused before they begin.
 #include "engine_adapter/frames/canvas.h"
 
 #include "base/error.h"
