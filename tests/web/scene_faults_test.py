@@ -239,3 +239,15 @@ def test_a_model_that_is_no_tree_or_has_other_nodes_than_its_poses_is_refused(pa
                 assert glb.read_bytes() != data
             open_run_in_3d(page, trainer.name)
             wait_for(lambda text=text: text in page.text(".scene-note"), text)
+
+
+def test_a_plane_that_moves_is_drawn_where_it_is(page: Page, tmp_path: Path) -> None:
+    """It belongs to each environment, unlike ground that all share."""
+    with robots(tmp_path, SCENE_NODES="5") as trainer:
+        glb = tmp_path / "robot.glb"
+        data = glb.read_bytes()
+        glb.write_bytes(data.replace(b"[1, 2, 3, 4]", b"[1,2,3,4,5] "))
+        assert glb.read_bytes() != data
+        open_scene(page, trainer)
+        assert [len(row["matrices"]) for row in freeze(page)] == [5]
+        assert page.errors() == []
