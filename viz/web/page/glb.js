@@ -9,7 +9,8 @@ const MOST_DEEP = 1000; // three.js is recursive
 /** @param {ArrayBuffer} glb */
 function jsonOf(glb) {
   const view = new DataView(glb);
-  const isGlb = glb.byteLength >= HEAD_BYTES && view.getUint32(0, true) === MAGIC && view.getUint32(16, true) === JSON_CHUNK;
+  const isGlb = glb.byteLength >= HEAD_BYTES && view.getUint32(0, true) === MAGIC
+    && view.getUint32(16, true) === JSON_CHUNK;
   const bytes = isGlb ? view.getUint32(12, true) : 0;
   if (!isGlb || bytes > glb.byteLength - HEAD_BYTES) {
     throw new Error(`expected a GLB of glTF 2.0, found ${glb.byteLength} other bytes`);
@@ -53,7 +54,9 @@ export function checkGlb(glb, nodes) {
   const shown = nodesOf(json, scene);
   const named = /** @type {any[]} */ (json.nodes ?? []).flatMap((node, index) => (
     node.name !== undefined && node.mesh !== undefined ? [index] : []));
-  const moving = (Array.isArray(facts.moving) ? facts.moving : named).filter((index) => shown.has(index));
+  /** @type {number[]} */
+  const listed = Array.isArray(facts.moving) ? facts.moving : named;
+  const moving = listed.filter((index) => shown.has(index));
   if (moving.length !== nodes) {
     throw new Error(`expected ${nodes} moving nodes in the scene, as its poses have, found ${moving.length}`);
   }

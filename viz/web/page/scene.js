@@ -88,7 +88,8 @@ export class SceneView {
     /** @type {import("./three.js").Object3D[]} */
     const shared = [];
     this.model.traverse((object) => {
-      for (let above = object; above; above = above.parent) if (body.has(above)) return;
+      if (body.has(object)) return;
+      for (let above = object.parent; above; above = above.parent) if (body.has(above)) return;
       if (object.isLight || object.userData.tandem?.plane) shared.push(object);
     });
     for (const object of shared) this.scene.attach(object);
