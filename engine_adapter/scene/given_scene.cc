@@ -63,12 +63,16 @@ absl::StatusOr<uint32_t> CountMoving(const json& scene, const json& nodes) {
     return static_cast<uint32_t>(count);
   }
   std::set<size_t> seen;
-  for (const json& node : scene.at(moving)) {
-    const size_t index = node.get<size_t>();
-    if (index >= nodes.size() || !seen.insert(index).second) {
+  const json& listed = scene.at(moving);
+  if (!listed.is_array()) {
+    return Invalid("a list of moving nodes", listed.type_name());
+  }
+  for (const json& node : listed) {
+    if (!node.is_number_unsigned() || node.get<size_t>() >= nodes.size() ||
+        !seen.insert(node.get<size_t>()).second) {
       return Invalid(
           absl::StrCat("different moving nodes below ", nodes.size()),
-          node.dump());
+          node.is_number() ? node.dump() : node.type_name());
     }
   }
   return static_cast<uint32_t>(seen.size());

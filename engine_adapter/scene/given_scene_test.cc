@@ -66,7 +66,9 @@ TEST(GivenScene, RefusesOtherFilesWithTheReason) {
       {GlbOf(R"({"scenes": [{}], "nodes": [{}]})"), "nodes that move"},
       {GlbOf(moving + R"([1]}}}], "nodes": [{}]})"), "below 1, found 1"},
       {GlbOf(moving + R"([0, 0]}}}], "nodes": [{}]})"), "below 1, found 0"},
-      {GlbOf(moving + R"(["a"]}}}], "nodes": [{}]})"), "scenes[0]"},
+      {GlbOf(moving + R"(["a"]}}}], "nodes": [{}]})"), "found string"},
+      {GlbOf(moving + R"([0.5]}}}], "nodes": [{}]})"), "below 1, found 0.5"},
+      {GlbOf(moving + R"(0}}}], "nodes": [{}]})"), "a list of moving nodes"},
   };
   for (const Case& each : cases) {
     const absl::Status status = GivenScene(each.glb).status();

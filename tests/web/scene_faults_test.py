@@ -23,6 +23,7 @@ from tests.web.scene_samples import (
     open_scene,
     robots,
     shown_poses,
+    tracks_of,
 )
 from tests.web.socket_client import SocketClient, cookie_of
 
@@ -191,3 +192,64 @@ def test_a_hidden_tab_gets_no_poses(page: Page, tmp_path: Path) -> None:
         page.driver.execute_script(_HIDE, False)
         wait_for(lambda: (page.driver.execute_script(newest) or 0) > before, "new poses")
         assert_as_the_engine(freeze(page), {0})
+
+
+def _record(client: SocketClient, run: str, on: bool) -> str:
+    """Begins or ends a recording of a run; returns the path without its ending."""
+    client.texts.pop("done", None)
+    client.send(do="act", id=1, what="record", target=run, on=on)
+    done = wait_for(lambda: client.take() and client.texts.get("done"), "an answer")
+    return str(done["text"].rpartition(".html")[0].rpartition(" ")[2])
+
+
+def test_a_recording_ends_with_its_scene_and_is_saved(tmp_path: Path) -> None:
+    """The next scene of the name begins another one; a second request does not begin it again."""
+    name = unique_name()
+    with running_view("--control", f"--recordings={tmp_path}") as view:
+        client = SocketClient(view.address, cookie_of(view.address))
+        with robots(tmp_path, name=name) as trainer:
+            client.send(do="watch", view=1, run=name, width=64)
+            client.send(do="scene", view=1, envs=[0])
+            wait_for(lambda: client.take() and client.pictures > 5, "snapshots")
+            path = _record(client, name, on=True)
+            assert _record(client, name, on=True) == ""
+            assert "not recorded yet" in client.texts["done"]["error"]
+            recorded = client.pictures
+            wait_for(lambda: client.take() and client.pictures > recorded + 20, "more snapshots")
+            trainer.kill_engine()
+        with robots(tmp_path, name=name, names=["a", "b"]):
+            wait_for(lambda: client.take() and client.texts["scene"]["nodes"] == 2, "the next scene")
+            wait_for(lambda: client.take() and not client.texts["view"]["recording"], "no recording")
+            assert f"{path}.html" in client.texts["view"]["error"]
+            glb = Path(f"{path}.glb")
+            wait_for(glb.exists, "the file")
+            times, tracks = tracks_of(glb.read_bytes())
+            assert len(times) > 10 and len(tracks) == 2 * len(NAMES)
+        client.close()
+
+
+@pytest.mark.parametrize(
+    ("nodes", "children", "text"),
+    [("3", b"[7]", "expected 3 moving nodes"), ("4", b"[0]", "expected a tree of nodes")],
+)
+def test_a_model_that_is_no_tree_or_does_not_fit_its_poses_is_refused(
+    page: Page, tmp_path: Path, nodes: str, children: bytes, text: str
+) -> None:
+    """The page says so, and lives."""
+    with robots(tmp_path, SCENE_NODES=nodes) as trainer:
+        glb = tmp_path / "robot.glb"
+        glb.write_bytes(glb.read_bytes().replace(b'"children": [7]', b'"children": ' + children))
+        open_run_in_3d(page, trainer.name)
+        wait_for(lambda: text in page.text(".scene-note"), text)
+
+
+def test_a_plane_that_moves_is_drawn_where_it_is(page: Page, tmp_path: Path) -> None:
+    """It belongs to each environment, unlike ground that all share."""
+    with robots(tmp_path, SCENE_NODES="5") as trainer:
+        glb = tmp_path / "robot.glb"
+        data = glb.read_bytes()
+        glb.write_bytes(data.replace(b"[1, 2, 3, 4]", b"[1,2,3,4,5] "))
+        assert glb.read_bytes() != data
+        open_scene(page, trainer)
+        assert [len(row["matrices"]) for row in freeze(page)] == [5]
+        assert page.errors() == []

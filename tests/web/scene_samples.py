@@ -122,7 +122,7 @@ def robots(
 ) -> Iterator[Trainer]:
     """Trains environments of the sample; `variables` are more ones of scene_engine.cc."""
     write_robot(folder / "robot.glb", names, spare_bytes)
-    variables |= {"SCENE_GLB": str(folder / "robot.glb"), "SCENE_NODES": str(len(names))}
+    variables = {"SCENE_GLB": str(folder / "robot.glb"), "SCENE_NODES": str(len(names))} | variables
     with mock.patch.dict(os.environ, variables):
         training = Trainer(name or unique_name(), None, server=SCENE_ENGINE, frames=None, num_envs=num_envs)
     try:

@@ -149,6 +149,7 @@ void PageModel::Poll(int64_t now_ns) {
       at = feeds_.erase(at);
     }
   }
+  EndRecordingsOfEndedScenes();
   EndBrokenRecordings();
   if (scanned_ns_.has_value() && now_ns - *scanned_ns_ < kScanNs) return;
   scanned_ns_ = now_ns;
@@ -351,6 +352,15 @@ std::shared_ptr<Pending> PageModel::Record(const RecordRun& action) {
     LogAction(action, refused);
     return Refused(refused);
   }
+  if (action.on && RecordsScene(action.run)) {
+    const absl::Status refused =
+        MakeError(ErrorCode::kInvalidArgument,
+                  absl::StrCat("expected a run that is not recorded yet, found "
+                               "the recording ",
+                               recorded_scenes_.at(action.run).path, ".html"));
+    LogAction(action, refused);
+    return Refused(refused);
+  }
   if (!action.on) {
     recorded_.erase(action.run);
     std::shared_ptr<Pending> video;
@@ -362,7 +372,8 @@ std::shared_ptr<Pending> PageModel::Record(const RecordRun& action) {
     return RecordsScene(action.run) ? EndSceneRecording(action) : video;
   }
   const std::shared_ptr<SceneWatch> scene = feed->scene();
-  const bool has_scene = scene != nullptr && scene->newest() != nullptr;
+  const bool has_scene = scene != nullptr && scene->newest() != nullptr &&
+                         scene->state() == SceneWatch::State::kLive;
   const std::string path =
       absl::StrCat(options_.recordings, "/", NewFileName(action.run, ""));
   const absl::Status started = feed->StartRecording(absl::StrCat(path, ".mp4"));
@@ -401,6 +412,19 @@ std::function<absl::StatusOr<std::string>()> PageModel::RecordedScene::Saving(
     TANDEM_RETURN_IF_ERROR(SaveScene(recording, absl::StrCat(path, ".glb")));
     return absl::StrCat("Saved ", path, ".html and .glb");
   };
+}
+
+void PageModel::EndRecordingsOfEndedScenes() {
+  std::vector<std::string> ended;
+  for (const auto& [run, recorded] : recorded_scenes_) {
+    if (recorded.scene->state() == SceneWatch::State::kLive) continue;
+    recorded.feed->SetError(absl::StrCat(
+        "The recording has ended with its scene: ", recorded.path, ".html"));
+    ended.push_back(run);
+  }
+  for (const std::string& run : ended) {
+    (void)Record(RecordRun{.run = run, .on = false});
+  }
 }
 
 void PageModel::EndBrokenRecordings() {

@@ -121,6 +121,8 @@ class PageModel {
   std::shared_ptr<Pending> Record(const RecordRun& action);
   // Ends the recording of a run's scene, and begins to write its files.
   std::shared_ptr<Pending> EndSceneRecording(const RecordRun& action);
+  // Their tapes are those of the next scenes soon.
+  void EndRecordingsOfEndedScenes();
   void EndBrokenRecordings();
 
   struct RecordedScene {

@@ -40,6 +40,7 @@ void ShowProgress(const std::string& text) {
 
 absl::Status RecordScene(const WebOptions& options,
                          const std::atomic<bool>* stop) {
+  TANDEM_RETURN_IF_ERROR(CheckScenePath(options.save));
   const int64_t begin_ns = MonotonicNanos();
   const std::string name = Printable(options.run);
   TANDEM_ASSIGN_OR_RETURN(const LrbcHeader region, PeekRegion(options.run));

@@ -229,8 +229,8 @@ std::string ReplayPage(const SceneRecording& recording) {
     }
   }
   std::string modules;
-  for (const char* const name : {"three.js", "dom.js", "poses.js", "scene.js",
-                                 "scene_panel.js", "replay.js"}) {
+  for (const char* const name : {"three.js", "dom.js", "glb.js", "poses.js",
+                                 "scene.js", "scene_panel.js", "replay.js"}) {
     const absl::string_view content =
         FindPageFile(absl::StrCat("/", name))->content;
     // An address made by the page has no folder, so names are bare.
@@ -306,31 +306,53 @@ absl::StatusOr<std::string> AnimatedGlb(const SceneRecording& recording,
 
 namespace {
 
+// An older file stays until the new one is complete.
 absl::Status WriteFile(const std::string& path, const std::string& content) {
-  std::FILE* const file = std::fopen(path.c_str(), "wb");
+  const std::string part = absl::StrCat(path, ".part");
+  std::FILE* const file = std::fopen(part.c_str(), "wb");
   if (file == nullptr) return MakeSystemError("open", path, errno);
   const bool is_written =
       std::fwrite(content.data(), 1, content.size(), file) == content.size();
-  const int error = errno;
-  if (std::fclose(file) == 0 && is_written) return absl::OkStatus();
-  std::remove(path.c_str());
-  return MakeSystemError("write", path, is_written ? errno : error);
+  int error = errno;
+  if (std::fclose(file) != 0 && is_written) {
+    error = errno;
+  } else if (is_written) {
+    if (std::rename(part.c_str(), path.c_str()) == 0) return absl::OkStatus();
+    error = errno;
+  }
+  std::remove(part.c_str());
+  return MakeSystemError("write", path, error);
 }
+
+bool IsPage(const std::string& path) { return absl::EndsWith(path, ".html"); }
 
 }  // namespace
 
-absl::Status SaveScene(const SceneRecording& recording,
-                       const std::string& path) {
-  const bool is_page = absl::EndsWith(path, ".html");
-  if ((!is_page && !absl::EndsWith(path, ".glb")) || recording.poses.empty()) {
+absl::Status CheckScenePath(const std::string& path) {
+  if (!IsPage(path) && !absl::EndsWith(path, ".glb")) {
     return MakeError(
         ErrorCode::kInvalidArgument,
-        absl::StrCat("scene: expected a file *.html or *.glb and at least one "
-                     "snapshot, found ",
-                     recording.poses.size(), " snapshots: ", path));
+        absl::StrCat("scene: expected a file *.html or *.glb, found ", path));
+  }
+  const std::string part = absl::StrCat(path, ".part");
+  std::FILE* const file = std::fopen(part.c_str(), "wb");
+  if (file == nullptr) return MakeSystemError("open", path, errno);
+  (void)std::fclose(file);  // is empty
+  std::remove(part.c_str());
+  return absl::OkStatus();
+}
+
+absl::Status SaveScene(const SceneRecording& recording,
+                       const std::string& path) {
+  TANDEM_RETURN_IF_ERROR(CheckScenePath(path));
+  if (recording.poses.empty()) {
+    return MakeError(
+        ErrorCode::kInvalidArgument,
+        absl::StrCat("scene: expected at least one snapshot, found none: ",
+                     path));
   }
   std::string content;
-  if (is_page) {
+  if (IsPage(path)) {
     content = ReplayPage(recording);
   } else {
     TANDEM_ASSIGN_OR_RETURN(content,

@@ -44,10 +44,14 @@ std::string ReplayPage(const SceneRecording& recording);
 absl::StatusOr<std::string> AnimatedGlb(const SceneRecording& recording,
                                         uint32_t env);
 
+// Returns whether SaveScene can write a file there, before something is
+// recorded for it. Errors: kInvalidArgument: another ending; the system's.
+absl::Status CheckScenePath(const std::string& path);
+
 // Writes a file, in place of an older one: by its ending .html, ReplayPage;
-// .glb, AnimatedGlb of FirstEnv. Errors: kInvalidArgument: another ending, or
-// no snapshot; those of AnimatedGlb and of the system. After an error no file
-// remains.
+// .glb, AnimatedGlb of FirstEnv. Errors: CheckScenePath's; kInvalidArgument: no
+// snapshot; those of AnimatedGlb and of the system. After an error an older
+// file remains, and no part of a new one.
 absl::Status SaveScene(const SceneRecording& recording,
                        const std::string& path);
 

@@ -2,6 +2,8 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/resource.h>
 #include <tiny_gltf.h>
 
 #include <cmath>
@@ -207,6 +209,31 @@ TEST(ReplayPage, HasEverythingInItAndNamesAsText) {
   EXPECT_THAT(page, Not(HasSubstr("@GLB@")));
   EXPECT_THAT(page, HasSubstr(R"("first_env":3)"));
   EXPECT_THAT(page, HasSubstr(R"("num_envs":5)"));
+}
+
+TEST(CheckScenePath, AcceptsAnotherEndingOrFolderNot) {
+  const std::string folder = testing::TempDir();
+  EXPECT_TRUE(CheckScenePath(folder + "/new.html").ok());
+  EXPECT_FALSE(std::filesystem::exists(folder + "/new.html"));
+  EXPECT_EQ(CodeOf(CheckScenePath(folder + "/new.mp4")),
+            ErrorCode::kInvalidArgument);
+  EXPECT_FALSE(CheckScenePath(folder + "/none/new.glb").ok());
+}
+
+TEST(SaveScene, AnOlderFileRemainsAfterAnError) {
+  const std::string path = testing::TempDir() + "/older.html";
+  ASSERT_TRUE(SaveScene(RecordingOf({1}), path).ok());
+  const uintmax_t bytes = std::filesystem::file_size(path);
+  rlimit before;
+  ASSERT_EQ(getrlimit(RLIMIT_FSIZE, &before), 0);
+  signal(SIGXFSZ, SIG_IGN);  // writes then fail
+  const rlimit small = {.rlim_cur = 1000, .rlim_max = before.rlim_max};
+  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &small), 0);
+  const absl::Status saved = SaveScene(RecordingOf({1, 2, 3}), path);
+  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &before), 0);
+  EXPECT_FALSE(saved.ok());
+  EXPECT_EQ(std::filesystem::file_size(path), bytes);
+  EXPECT_FALSE(std::filesystem::exists(path + ".part"));
 }
 
 TEST(SaveScene, WritesByTheEndingAndLeavesNothingAfterAnError) {

@@ -294,7 +294,7 @@ class Adaptor:
 
     def poses(self, envs: Sequence[int], nodes: int) -> NDArray[np.float32]:
         """Returns the poses of the nodes of some environments, float32[n, nodes, 7]."""
-        out = np.empty((len(envs), nodes, 7), np.float32)
+        out = np.full((len(envs), nodes, 7), np.nan, np.float32)  # what the engine leaves out is not drawn
         self._engine.poses(np.array(envs, np.int64), out)
         return out
 

@@ -206,6 +206,20 @@ def test_a_viewer_gets_the_live_scene() -> None:
                 client.step(client.actions)
 
 
+def test_poses_that_an_engine_does_not_write_are_not_finite() -> None:
+    """A viewer does not draw them."""
+
+    class Lazy(Shown):
+        def poses(self, envs: NDArray[np.int64], out: NDArray[np.float32]) -> None:
+            """Writes the first environment's alone."""
+            out[0] = (0, 0, 0, 0, 0, 0, 1)
+
+    with serving(Lazy()) as name, tandem.SharedMemoryClient(name, timeout=60) as client, watched(name, 0, 1) as scene:
+        client.step(client.actions)
+        poses = scene.next().poses
+        assert np.isfinite(poses[0]).all() and np.isnan(poses[1]).all()
+
+
 def test_a_scene_needs_poses() -> None:
     """Each needs the other."""
 

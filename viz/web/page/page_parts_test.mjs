@@ -5,6 +5,7 @@ import test from "node:test";
 import { csvOf, pointsOver } from "./curves.js";
 import { shown } from "./dom.js";
 import { environmentAt, rangeOf, smoothed, sparkOf } from "./geometry.js";
+import { checkGlb } from "./glb.js";
 import { chosen, differing, rowsOf, stateOf } from "./jobs.js";
 import { blend, posesBetween, readReplay, readRows, Timeline, velocity } from "./poses.js";
 import { configsOf, gridOf, wordsOf } from "./submit.js";
@@ -273,4 +274,42 @@ test("a velocity is known within an episode only", () => {
   assert.deepEqual(velocity(row(0, 1, 1), row(1, 1.5, 1), 0), [2, 0, 0]);
   assert.equal(velocity(row(0, 1, 1), row(1, 1.5, 2), 0), null);
   assert.equal(velocity(undefined, row(1, 1.5, 2), 0), null);
+});
+
+/** Returns a GLB without a binary part. */
+function glbOf(text) {
+  const bytes = new TextEncoder().encode(text);
+  const glb = new Uint8Array(20 + bytes.length);
+  [0x46546c67, 2, glb.length, bytes.length, 0x4e4f534a].forEach((word, i) => new DataView(glb.buffer).setUint32(4 * i, word, true));
+  glb.set(bytes, 20);
+  return glb.buffer;
+}
+
+const modelOf = (nodes, tandem, roots = [0]) => glbOf(JSON.stringify({ scenes: [{ nodes: roots, extras: { tandem } }], nodes }));
+
+test("the nodes of a model that move are those it lists, else those with a name and a mesh", () => {
+  const nodes = [{ children: [1, 2] }, { name: "a", mesh: 0 }, { name: "b" }];
+  assert.deepEqual(checkGlb(modelOf(nodes, { moving: [2, 1] }), 2).moving, [2, 1]);
+  assert.deepEqual(checkGlb(modelOf(nodes, undefined), 1).moving, [1]);
+});
+
+test("a model whose nodes are no tree is refused", () => {
+  const chain = Array.from({ length: 5000 }, (_, index) => ({ children: index < 4999 ? [index + 1] : [] }));
+  for (const nodes of [[{ children: [0] }], [{ children: [1] }, { children: [0] }], [{ children: [1, 1] }, {}], [{ children: [7] }],
+    chain]) {
+    assert.throws(() => checkGlb(modelOf(nodes, { moving: [] }), 0), /expected a tree of nodes/);
+  }
+});
+
+test("a model with other moving nodes than its poses is refused", () => {
+  for (const moving of [[0], [0, 9], [0, "1"], [0, 1, 1], [0, 2]]) {
+    assert.throws(() => checkGlb(modelOf([{}, {}, {}], { moving }, [0, 1]), 2), /expected 2 moving nodes/);
+  }
+});
+
+test("bytes that are no model are refused", () => {
+  const whole = modelOf([{}], { moving: [0] });
+  for (const glb of [new ArrayBuffer(0), new ArrayBuffer(40), whole.slice(0, 30), glbOf("null"), glbOf("[]"), glbOf("{}")]) {
+    assert.throws(() => checkGlb(glb, 1), /expected a GLB/);
+  }
 });

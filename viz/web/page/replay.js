@@ -52,7 +52,7 @@ try {
   });
   main.append(make("div", { className: "bar" }, [play, slider, time_]), numbers, panel.element);
   panel.view.focus = facts.first_env;
-  await panel.load(bytes("glb"), facts.num_envs);
+  await panel.load(bytes("glb"), facts.nodes, facts.num_envs);
   panel.start();
 } catch (error) {
   main.append(make("p", { className: "error", text: String(error) }));

@@ -4,6 +4,7 @@ import {
   Raycaster, Scene, Skeleton, SkinnedMesh, Spherical, Vector2, Vector3, WebGLRenderer,
 } from "./three.js";
 
+import { checkGlb } from "./glb.js";
 import { isPose } from "./poses.js";
 
 const HOME = new Vector3(1, 0.7, 1.6).normalize(); // from where the camera looks at first
@@ -18,18 +19,6 @@ export function hasWebGl() {
     context?.getExtension("WEBGL_lose_context")?.loseContext();
   }
   return webGl;
-}
-
-/**
- * Returns the nodes that have poses, in their order: those that the GLB lists, or all with a name and a mesh.
- * @param {any} json of the GLB
- * @param {any} facts scenes[0].extras.tandem
- * @returns {number[]}
- */
-function movingNodes(json, facts) {
-  if (Array.isArray(facts.moving)) return facts.moving;
-  const nodes = /** @type {any[]} */ (json.nodes ?? []);
-  return nodes.flatMap((node, index) => (node.name && node.mesh !== undefined ? [index] : []));
 }
 
 export class SceneView {
@@ -69,14 +58,14 @@ export class SceneView {
   }
 
   /**
-   * Shows another model; environments and poses have to be set again. Rejected if the bytes are not a GLB.
-   * @param {ArrayBuffer} glb
+   * Shows another model; environments and poses have to be set again. Rejected if the bytes are not a GLB of these nodes.
+   * @param {ArrayBuffer} glb @param {number} nodes that move
    */
-  async load(glb) {
+  async load(glb, nodes) {
+    const { facts, moving } = checkGlb(glb, nodes);
     /** @type {import("./three.js").Gltf} */
     const { scene, parser } = await new Promise((done, failed) => new GLTFLoader().parse(glb, "", done, failed));
-    const facts = parser.json.scenes[parser.json.scene ?? 0].extras?.tandem ?? {};
-    this.moving = await Promise.all(movingNodes(parser.json, facts).map((index) => parser.getDependency("node", index)));
+    this.moving = await Promise.all(moving.map((index) => parser.getDependency("node", index)));
     this.clear();
     this.model = scene;
     this.followed = this.moving[facts.follow] ? facts.follow : -1;
@@ -99,6 +88,7 @@ export class SceneView {
     /** @type {import("./three.js").Object3D[]} */
     const shared = [];
     this.model.traverse((object) => {
+      if (body.has(object)) return;
       for (let above = object.parent; above; above = above.parent) if (body.has(above)) return;
       if (object.isLight || object.userData.tandem?.plane) shared.push(object);
     });

@@ -66,7 +66,7 @@ export class SceneLink {
       const glb = await answer.arrayBuffer();
       // One after the other: a slow model must not replace a newer one.
       await this.loading.catch(() => {});
-      if (message.glb === this.loaded) await (this.loading = this.panel.load(glb, message.num_envs));
+      if (message.glb === this.loaded) await (this.loading = this.panel.load(glb, message.nodes, message.num_envs));
     } catch (error) {
       this.on.onState("failed", `The scene cannot be shown: ${reasonOf(error)}`);
     }

@@ -63,10 +63,11 @@ export class ScenePanel {
 
   /**
    * Shows another model; rejected if it is not one.
-   * @param {ArrayBuffer} glb @param {number} envs of the engine @param {number} [count] that are shown at first
+   * @param {ArrayBuffer} glb @param {number} nodes that move @param {number} envs of the engine
+   * @param {number} [count] that are shown at first
    */
-  async load(glb, envs, count = 16) {
-    await this.view.load(glb);
+  async load(glb, nodes, envs, count = 16) {
+    await this.view.load(glb, nodes);
     this.bodies = this.view.moving.map((node, index) => ({
       name: node.userData.name ?? `node ${index}`, entity: node.userData.tandem?.entity }));
     this.envs = envs;
