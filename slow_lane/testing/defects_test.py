@@ -170,7 +170,8 @@ def test_08_queues_are_bounded_and_runs_are_controlled(lane: Lane) -> None:
     with lane.no_commits():
         lane.open("go")
         wait_until(lambda: lane.workers() == [], "the workers to have printed 200 MB")
-        wait_until(lambda: lane.daemon_state().queued_bytes > 4 << 20, "the queue to fill")
+        # A run has at most eight batches on the way; on a busy machine each has one event of 64 KiB.
+        wait_until(lambda: lane.daemon_state().queued_bytes > 1 << 20, "the queue to fill")
     for run_id in runs:
         lane.wait_for(run_id, TERM)
         assert lane.step_indices(run_id) == list(range(801))
