@@ -121,7 +121,7 @@ class TrainerClient(ClosesOnExit):
     def pause(self, run_id: str) -> None:
         """Stops the run's processes by SIGSTOP; its status becomes PAUSE.
 
-        Workers that support pauses are told first: this waits for them, at most five seconds.
+        The daemon first announces it to workers that support pauses: this waits for them, at most five seconds.
 
         Raises:
           WrongState: The run's status is neither EXEC nor PAUSE.
