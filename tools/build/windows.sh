@@ -37,7 +37,6 @@ prepare_windows() {  # writes build.ninja of windows_ninja.py into a folder of t
   fi
   "${python}" tools/build/windows_ninja.py --abseil "${cache}/sources/abseil" --python "${folder}/python" \
     --pybind11 "$(tools/bazel info output_base)/external/pip/pybind11_include" "${folder}"
-  mcs -nologo -langversion:7.2 -unsafe -out:"${folder}/csharp/NamedMapEngine.exe" tests/windows/NamedMapEngine.cs
 }
 
 pack_windows_wheel() {  # pack_windows_wheel OUT: packs what ninja has built in `folder`; prints the wheel's path

@@ -115,6 +115,7 @@ with_windows() {  # with_windows ARGUMENT ...: of ninja
   local folder code=0
   source tools/build/windows.sh
   prepare_windows
+  mcs -nologo -langversion:7.2 -unsafe -out:"${folder}/csharp/NamedMapEngine.exe" tests/windows/NamedMapEngine.cs
   ninja -C "${folder}" -k 0 -j 2 "$@" || code=$?
   for program in "${folder}"/tests/*.exe; do
     [[ ! -e ${program}.passed ]] || cat "${program}.passed.log"
