@@ -28,12 +28,11 @@ class Buffer {
   Buffer(py::handle object, absl::string_view what, const std::string& run_id) {
     if (PyObject_GetBuffer(object.ptr(), &view_, PyBUF_FULL_RO) != 0) {
       PyErr_Clear();
-      RaiseInvalid(
-          absl::StrCat(what,
-                       ": expected bytes, a memoryview or a NumPy array "
-                       "of uint8, found ",
-                       Py_TYPE(object.ptr())->tp_name),
-          run_id);
+      RaiseInvalid(absl::StrCat(what,
+                                ": expected bytes, a memoryview or a NumPy "
+                                "array of uint8, found ",
+                                Py_TYPE(object.ptr())->tp_name),
+                   run_id);
     }
     const absl::string_view format = view_.format ? view_.format : "B";
     if (view_.itemsize != 1 ||
@@ -80,11 +79,11 @@ class Elements {
       if (!array_) PyErr_Clear();
     }
     if (!array_ || static_cast<size_t>(Array().size()) != count) {
-      RaiseInvalid(absl::StrCat("expected an array of ", count,
-                                " numbers or flags, one for each environment, "
-                                "found ",
-                                std::string(py::repr(object))),
-                   "");
+      RaiseInvalid(
+          absl::StrCat("expected an array of ", count,
+                       " numbers or flags, one for each environment, found ",
+                       std::string(py::repr(object))),
+          "");
     }
   }
   const T* data() const { return static_cast<const T*>(Array().data()); }

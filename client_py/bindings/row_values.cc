@@ -35,8 +35,7 @@ std::optional<RowValues::Field> RowValues::FieldOf(const py::object& array,
       Proxy(array.ptr())->dimensions[0] != static_cast<py::ssize_t>(rows)) {
     Raise(MakeError(ErrorCode::kInvalidArgument,
                     absl::StrCat("array: expected an array of ", rows,
-                                 " rows, "
-                                 "found ",
+                                 " rows, found ",
                                  std::string(py::str(array.attr("shape"))))),
           "");
   }

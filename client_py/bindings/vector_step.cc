@@ -232,9 +232,8 @@ VectorStep::Mask VectorStep::ResetByNextStep(
             absl::StrCat("expected no ended episode at a step with autoreset "
                          "disabled, found environments [",
                          absl::StrJoin(ended, ", "),
-                         "]; nothing was sent; "
-                         "reset(options={'reset_mask': mask}) starts their "
-                         "next")),
+                         "]; nothing was sent; reset(options={'reset_mask': "
+                         "mask}) starts their next")),
         "");
 }
 

@@ -63,11 +63,10 @@ absl::StatusOr<EngineHost::Options> HostOptions(const ServeOptions& given,
   TANDEM_RETURN_IF_ERROR(ParseServices(given.services, &options.rpc));
   options.opened = [engine](const std::string& name, const RegionMapping&) {
     engine->adaptor().SetOpened();
-    LogLine(absl::StrCat("serving '", name, "' (", engine->schema().task,
-                         "): ", engine->schema().num_envs,
-                         " environments; attach with "
-                         "tandem.SharedMemoryClient('",
-                         name, "')"));
+    LogLine(absl::StrCat(
+        "serving '", name, "' (", engine->schema().task,
+        "): ", engine->schema().num_envs,
+        " environments; attach with tandem.SharedMemoryClient('", name, "')"));
   };
   return options;
 }

@@ -55,11 +55,10 @@ absl::StatusOr<TaskOptions> TaskOptions::Parse(absl::string_view text) {
     wrong = error.what();
   }
   if (!parsed.is_object()) {
-    return MakeError(
-        ErrorCode::kInvalidArgument,
-        absl::StrCat("--task_options: expected a JSON object such as "
-                     "{\"reset_noise_scale\": 0.1}, found '",
-                     text.substr(0, 80), "' (", wrong, ")"));
+    return MakeError(ErrorCode::kInvalidArgument,
+                     absl::StrCat("--task_options: expected a JSON object such "
+                                  "as {\"reset_noise_scale\": 0.1}, found '",
+                                  text.substr(0, 80), "' (", wrong, ")"));
   }
   TaskOptions options;
   *options.given_ = std::move(parsed);

@@ -12,10 +12,9 @@
 #include "base/error.h"
 #include "base/quoted.h"
 
-ABSL_FLAG(
-    std::string, frames, "",
-    "WIDTHxHEIGHT such as 320x240: draw environments in this size while a "
-    "viewer is attached, or a client asks; empty: never");
+ABSL_FLAG(std::string, frames, "",
+          "WIDTHxHEIGHT such as 320x240: draw environments in this size while "
+          "a viewer is attached, or a client asks; empty: never");
 ABSL_FLAG(std::string, frame_envs, "",
           "indices of the environments to draw, such as 0,1,2,3, or all; "
           "empty: the first four");
@@ -30,10 +29,9 @@ ABSL_FLAG(uint32_t, frame_slots, 8,
 ABSL_FLAG(std::string, frame_effects, "",
           "some of shadows, reflections, multisampling, or all: prettier, and "
           "without a graphics card several times slower");
-ABSL_FLAG(
-    std::string, frame_camera, "follow",
-    "follow (moves with the robot), gymnasium (stays, where Gymnasium's render "
-    "has it) or the name of a camera of the model");
+ABSL_FLAG(std::string, frame_camera, "follow",
+          "follow (moves with the robot), gymnasium (stays, where Gymnasium's "
+          "render has it) or the name of a camera of the model");
 ABSL_FLAG(double, scene_hz, 60,
           "snapshots per second of the scene that viewers draw themselves, at "
           "most, 0 to 60; 0: none");
@@ -128,9 +126,9 @@ absl::StatusOr<std::optional<FrameOptions>> FramesFromFlags(uint32_t num_envs) {
   const std::string size = absl::GetFlag(FLAGS_frames);
   if (size.empty()) {
     if (absl::GetFlag(FLAGS_frame_envs).empty()) return std::nullopt;
-    return MakeError(ErrorCode::kInvalidArgument,
-                     "--frame_envs: expected --frames WIDTHxHEIGHT with it, "
-                     "found none");
+    return MakeError(
+        ErrorCode::kInvalidArgument,
+        "--frame_envs: expected --frames WIDTHxHEIGHT with it, found none");
   }
   const std::string priority = absl::GetFlag(FLAGS_frame_priority);
   if (priority != "steps" && priority != "complete") {
@@ -158,9 +156,9 @@ absl::StatusOr<std::optional<ImageOptions>> ImagesFromFlags() {
   ImageOptions options = {.cameras = absl::StrSplit(cameras, ',')};
   if (size.empty()) {
     if (cameras.empty()) return std::nullopt;
-    return MakeError(ErrorCode::kInvalidArgument,
-                     "--image_camera: expected --images WIDTHxHEIGHT with it, "
-                     "found none");
+    return MakeError(
+        ErrorCode::kInvalidArgument,
+        "--image_camera: expected --images WIDTHxHEIGHT with it, found none");
   }
   FrameOptions frames;
   TANDEM_RETURN_IF_ERROR(ParseFrameSize("--images", size, &frames));

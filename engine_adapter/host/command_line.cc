@@ -16,10 +16,9 @@
 #include "nlohmann/json.hpp"
 #include "program/program_flags.h"
 
-ABSL_FLAG(
-    std::string, config, "",
-    "path of a JSON file of flags, such as {\"num_envs\": 64}; flags of the "
-    "command line override it; empty: none");
+ABSL_FLAG(std::string, config, "",
+          "path of a JSON file of flags, such as {\"num_envs\": 64}; flags of "
+          "the command line override it; empty: none");
 
 namespace tandem {
 namespace {

@@ -50,20 +50,18 @@ std::string AbslUnparseFlag(WaitStrategy wait) {
 
 }  // namespace tandem
 
-ABSL_FLAG(
-    std::string, name, "",
-    "name of the region, by which clients find it; {pid} in it is this "
-    "process's id; empty: the environment variable LUCKY_SHM_NAME, else "
-    "tandem, or tandem-2 and so on if a live engine has that name (tandem "
-    "alone with --grpc)");
+ABSL_FLAG(std::string, name, "",
+          "name of the region, by which clients find it; {pid} in it is this "
+          "process's id; empty: the environment variable LUCKY_SHM_NAME, else "
+          "tandem, or tandem-2 and so on if a live engine has that name "
+          "(tandem alone with --grpc)");
 ABSL_FLAG(uint32_t, num_envs, 1, "number of environments, 1 to 16777216");
 ABSL_FLAG(uint32_t, threads, 0,
           "number of threads that step them, at most 4096; 0: as many as cores "
           "and environments allow");
-ABSL_FLAG(
-    std::optional<uint64_t>, seed, std::nullopt,
-    "integer, 0 to 18446744073709551615: environment i starts from seed + "
-    "i; empty: a random seed");
+ABSL_FLAG(std::optional<uint64_t>, seed, std::nullopt,
+          "integer, 0 to 18446744073709551615: environment i starts from seed "
+          "+ i; empty: a random seed");
 ABSL_FLAG(tandem::WaitStrategy, wait, tandem::WaitStrategy::kAdaptive,
           "how to wait for actions: spin (lowest latency, needs a core of its "
           "own), adaptive, or block (sleeps at once)");
@@ -130,9 +128,9 @@ int Report(const absl::Status& status) {
 std::string Describe(const EngineSchema& schema, const ServerOptions& options,
                      const std::string& name, const RegionMapping& region) {
   return absl::StrFormat(
-      "serving '%s' (%s): %d environments, %d observations, %d actions, "
-      "%d threads, region of %d KiB (%d KiB of it in huge pages), pid %d; "
-      "attach with tandem.SharedMemoryClient('%s')",
+      "serving '%s' (%s): %d environments, %d observations, %d actions, %d "
+      "threads, region of %d KiB (%d KiB of it in huge pages), pid %d; attach "
+      "with tandem.SharedMemoryClient('%s')",
       name, schema.task, schema.num_envs, schema.obs_size, schema.act_size,
       options.threads, region.bytes() / 1024, region.HugePageBytes() / 1024,
       ProcessId(), name);
@@ -213,9 +211,9 @@ absl::StatusOr<ServerOptions> OptionsFromFlags() {
   if (launcher_fd >= 0 && !HideFromChildren(launcher_fd)) {
     return MakeError(
         ErrorCode::kInvalidArgument,
-        absl::StrCat("--launcher_fd: expected the number of an open "
-                     "descriptor, found ",
-                     launcher_fd, " (", std::strerror(errno), ")"));
+        absl::StrCat(
+            "--launcher_fd: expected the number of an open descriptor, found ",
+            launcher_fd, " (", std::strerror(errno), ")"));
   }
   return options;
 }
@@ -316,9 +314,9 @@ int Run(int argc, const char* const* argv, absl::string_view usage,
     const absl::Status status = serve();
     return status.ok() ? kExitStopped : Report(status);
   } catch (const std::bad_alloc&) {
-    return Report(MakeError(ErrorCode::kOutOfSharedMemory,
-                            "memory has no room for the engine; use fewer "
-                            "environments"));
+    return Report(
+        MakeError(ErrorCode::kOutOfSharedMemory,
+                  "memory has no room for the engine; use fewer environments"));
   } catch (const std::system_error& error) {
     // Comes from a thread's start; other system calls report errors by a
     // status.

@@ -128,8 +128,7 @@ absl::Status DebugCanvas::Draw(const rpc::DebugDrawRequestT& request) {
         "lines, arrows",
         absl::StrCat("at most ", kMostDebugMarks, " in an environment"),
         absl::StrCat(all.size(),
-                     " with those drawn before; draw "
-                     "with clear_previous"));
+                     " with those drawn before; draw with clear_previous"));
   }
   mine = all.empty() ? nullptr
                      : std::make_shared<const DebugMarks>(std::move(all));

@@ -37,10 +37,9 @@ ABSL_FLAG(std::optional<uint32_t>, max_episode_steps, std::nullopt,
           "none; empty: the task's own, none with --model");
 ABSL_FLAG(std::string, save_scene, "",
           "file *.glb: write the 3D scene of --model, and leave");
-ABSL_FLAG(
-    std::string, compiled_by, "",
-    "with --save_scene: the version of MuJoCo whose compiled model (.mjb) "
-    "--model is; empty: --model is MJCF");
+ABSL_FLAG(std::string, compiled_by, "",
+          "with --save_scene: the version of MuJoCo whose compiled model "
+          "(.mjb) --model is; empty: --model is MJCF");
 ABSL_FLAG(bool, list_tasks, false, "true: print the known tasks and leave");
 
 namespace tandem {

@@ -47,18 +47,17 @@ ABSL_FLAG(std::string, stream_hz, "",
           "most items per second of a service's streams (default 60), such as "
           "camera=10,telemetry=200");
 ABSL_FLAG(uint32_t, rpc_ring_kib, tandem::kDefaultRingBytes / 1024,
-          "KiB of each of the two RPC rings: a power of two from 4 to "
-          "1048576; a message larger than half of it goes in pieces");
+          "KiB of each of the two RPC rings: a power of two from 4 to 1048576; "
+          "a message larger than half of it goes in pieces");
+ABSL_FLAG(uint32_t, image_slot_bytes, 0,
+          "integer, 0 to 1073741824: bytes of each of ten slots in the region, "
+          "two for the client and two for each attendant, reserved at the "
+          "start: an image that its caller has requested is read there in "
+          "place; a larger one comes through the RPC ring; 0: no slots");
 ABSL_FLAG(
-    uint32_t, image_slot_bytes, 0,
-    "integer, 0 to 1073741824: bytes of each of ten slots in the region, two "
-    "for the client and two for each attendant, reserved at the start: an "
-    "image that its caller has requested is read there in place; a larger one "
-    "comes through the RPC ring; 0: no slots");
-ABSL_FLAG(tandem::rpc::SimulationMode, mode, tandem::rpc::SimulationMode::FAST,
-          "how simulated time goes: fast or deterministic (a step for each "
-          "exchange), or realtime (by the wall clock, whether or not actions "
-          "come)");
+    tandem::rpc::SimulationMode, mode, tandem::rpc::SimulationMode::FAST,
+    "how simulated time goes: fast or deterministic (a step for each "
+    "exchange), or realtime (by the wall clock, whether or not actions come)");
 
 namespace tandem {
 namespace {
@@ -73,12 +72,12 @@ absl::Status RefuseRate(absl::string_view field, absl::string_view found) {
       [](std::string* out, Service service) { out->append(NameOf(service)); });
   return MakeError(
       ErrorCode::kInvalidArgument,
-      absl::StrCat(field, ": expected services that have streams (", names,
-                   "), each with a rate from ", kLeastStreamHz, " to ",
-                   RpcConfig::kMaxStreamHz,
-                   ", such as camera=10,telemetry=200 or {\"camera\": 10}; "
-                   "found ",
-                   Quoted(found)));
+      absl::StrCat(
+          field, ": expected services that have streams (", names,
+          "), each with a rate from ", kLeastStreamHz, " to ",
+          RpcConfig::kMaxStreamHz,
+          ", such as camera=10,telemetry=200 or {\"camera\": 10}; found ",
+          Quoted(found)));
 }
 
 using Rate = std::pair<std::string, std::string>;  // service, moments a second

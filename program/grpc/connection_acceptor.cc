@@ -146,12 +146,11 @@ void ConnectionAcceptor::Admit(int connection) {
   if (std::ranges::count_if(passed_on_, [](const auto& each) {
         return each.second.is_unknown;
       }) >= options_.most_unknown) {
-    return Refuse(
-        connection,
-        absl::StrCat("expected at most ", options_.most_unknown,
-                     " connections whose user the kernel does not name, found "
-                     "one more; next: close one, or ",
-                     options_.next_of_unknown));
+    return Refuse(connection,
+                  absl::StrCat("expected at most ", options_.most_unknown,
+                               " connections whose user the kernel does not "
+                               "name, found one more; next: close one, or ",
+                               options_.next_of_unknown));
   }
   PassOn(connection, /*is_unknown=*/true);
 }
@@ -160,10 +159,9 @@ void ConnectionAcceptor::PassOn(int connection, bool is_unknown) {
   UniqueFd owned(fcntl(connection, F_DUPFD_CLOEXEC, 0));
   const int duplicate = owned.get();
   if (!owned.valid()) {
-    log_.Write(
-        absl::StrCat("disconnected a client: expected to duplicate its "
-                     "descriptor, found: ",
-                     std::strerror(errno), "; next: raise ulimit -n"));
+    log_.Write(absl::StrCat(
+        "disconnected a client: expected to duplicate its descriptor, found: ",
+        std::strerror(errno), "; next: raise ulimit -n"));
     close(connection);
     return;
   }

@@ -78,10 +78,8 @@ std::string CertificateAdvice(const std::string& target) {
   if (path.empty() || absl::StartsWith(target, "unix:")) return "";
   return absl::StrCat(
       ". If one is there, it may have refused this client's certificate: it "
-      "has "
-      "expired or is not valid yet (openssl x509 -noout -dates -in FILE), or "
-      "no "
-      "authority of the daemon's --tls_client_ca has signed it: ",
+      "has expired or is not valid yet (openssl x509 -noout -dates -in FILE), "
+      "or no authority of the daemon's --tls_client_ca has signed it: ",
       Printable(path));
 }
 

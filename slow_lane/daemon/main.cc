@@ -56,11 +56,10 @@
 #include "slow_lane/store/event_store.h"
 
 // slow_lane/docs/slow_lane.md has these texts as --help prints them.
-ABSL_FLAG(
-    std::string, data_dir, "tandem-data",
-    "folder of the database, tandem.db, and of the runs' files. Created "
-    "with mode 0700 if missing. Must belong to this user. An empty folder "
-    "or a daemon's gets mode 0700. One daemon per folder");
+ABSL_FLAG(std::string, data_dir, "tandem-data",
+          "folder of the database, tandem.db, and of the runs' files. Created "
+          "with mode 0700 if missing. Must belong to this user. An empty "
+          "folder or a daemon's gets mode 0700. One daemon per folder");
 ABSL_FLAG(std::string, listen,
           absl::StrCat("127.0.0.1:", +tandem::slow_lane::v1::DEFAULT_PORT),
           "HOST:PORT for clients of this machine; port 0: a free port; none: "
@@ -72,12 +71,12 @@ ABSL_FLAG(std::string, tls_cert, "",
           "PEM file with the daemon's certificate: the port then speaks TLS");
 ABSL_FLAG(std::string, tls_key, "",
           "PEM file with the certificate's key, without passphrase");
-ABSL_FLAG(std::string, tls_client_ca, "",
-          "PEM file with the authorities that signed the clients' "
-          "certificates");
-ABSL_FLAG(std::string, socket, "",
-          "path of a second Unix socket, in addition to daemon.sock in "
-          "--data_dir");
+ABSL_FLAG(
+    std::string, tls_client_ca, "",
+    "PEM file with the authorities that signed the clients' certificates");
+ABSL_FLAG(
+    std::string, socket, "",
+    "path of a second Unix socket, in addition to daemon.sock in --data_dir");
 ABSL_FLAG(std::string, allow_users, "",
           "other users whose programs may connect: names or uids, separated by "
           "commas. Each of them may run programs as this user");
@@ -88,10 +87,10 @@ ABSL_FLAG(absl::Duration, heartbeat, absl::Seconds(60),
           "time between two heartbeats of a run's proxy");
 ABSL_FLAG(absl::Duration, timeout, absl::Seconds(300),
           "time without a heartbeat after which a run is shown as unreachable");
-ABSL_FLAG(absl::Duration, fault_after, absl::Seconds(300),
-          "time without a sign of life after which the daemon ends a worker "
-          "that has sent heartbeats; the run is then FAULT. Pauses do not "
-          "count. 0: never");
+ABSL_FLAG(
+    absl::Duration, fault_after, absl::Seconds(300),
+    "time without a sign of life after which the daemon ends a worker that has "
+    "sent heartbeats; the run is then FAULT. Pauses do not count. 0: never");
 ABSL_FLAG(absl::Duration, kill_grace, absl::Seconds(5),
           "time between SIGTERM and SIGKILL when a run is cancelled");
 ABSL_FLAG(std::optional<int32_t>, gpu_slots, std::nullopt,
@@ -104,10 +103,9 @@ ABSL_FLAG(bool, no_queue, false,
 ABSL_FLAG(bool, strict_resources, false,
           "true: refuse a run that asks for more cores or memory than there "
           "are; false: it runs alone");
-ABSL_FLAG(
-    std::optional<uint64_t>, keep_runs, std::nullopt,
-    "number of ended runs to keep, newest first; the daemon deletes older "
-    "runs with all their events; default: all");
+ABSL_FLAG(std::optional<uint64_t>, keep_runs, std::nullopt,
+          "number of ended runs to keep, newest first; the daemon deletes "
+          "older runs with all their events; default: all");
 ABSL_FLAG(bool, full_sync, true,
           "false: faster; a power failure may lose the last events");
 ABSL_FLAG(std::string, run_id, "", "(proxy) id of the run");

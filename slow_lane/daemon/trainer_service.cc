@@ -57,12 +57,11 @@ auto FinishCall(ServerUnaryReactor* call, Response* response) {
 // Returns OK, or the reason why the daemon cannot work, for display.
 absl::Status DaemonState(const EventStore& store) {
   if (access(kSocketFile, F_OK) != 0) {
-    return absl::UnavailableError(
-        absl::StrCat("expected the socket by which proxies reach this daemon, "
-                     "found it removed: ",
-                     kSocketFile,
-                     " in the data folder; next: start the daemon again, "
-                     "nothing is lost"));
+    return absl::UnavailableError(absl::StrCat(
+        "expected the socket by which proxies reach this daemon, found it "
+        "removed: ",
+        kSocketFile,
+        " in the data folder; next: start the daemon again, nothing is lost"));
   }
   return store.state();
 }

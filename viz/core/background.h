@@ -80,8 +80,7 @@ inline std::shared_ptr<Pending> StartAction(
   if (!posted) {
     pending->Set(
         MakeError(ErrorCode::kNotReady,
-                  absl::StrCat("expected fewer actions at once, found "
-                               "that ",
+                  absl::StrCat("expected fewer actions at once, found that ",
                                WorkThread::kMostWaiting, " wait; try again")));
   }
   return pending;

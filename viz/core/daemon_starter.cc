@@ -31,11 +31,11 @@
 ABSL_FLAG(std::string, daemon_target, "auto",
           "HOST:PORT or unix:PATH of the slow lane's daemon; auto: "
           "$TANDEM_DAEMON, or else 127.0.0.1:50055; empty: none");
-ABSL_FLAG(std::optional<bool>, daemon, std::nullopt,
-          "true: starts a daemon at --daemon_target, unless one is there; it "
-          "goes on when this program ends; default: true if the address is "
-          "this machine's, for the viewer without --snapshot and the page with "
-          "--control");
+ABSL_FLAG(
+    std::optional<bool>, daemon, std::nullopt,
+    "true: starts a daemon at --daemon_target, unless one is there; it goes on "
+    "when this program ends; default: true if the address is this machine's, "
+    "for the viewer without --snapshot and the page with --control");
 ABSL_FLAG(std::string, data_dir, "",
           "FOLDER of a daemon that this program starts; empty: tandem/data in "
           "$XDG_STATE_HOME, or else in ~/.local/state");
@@ -89,12 +89,11 @@ absl::Status StartDaemon(const std::string& data_dir,
   while (!(answer = client.ListRuns().status()).ok()) {
     int how = 0;
     if (waitpid(pid, &how, WNOHANG) == pid) {
-      return MakeError(
-          ErrorCode::kNotReady,
-          absl::StrCat("expected a daemon that runs, found that it has exited "
-                       "with code ",
-                       WIFEXITED(how) ? WEXITSTATUS(how) : -1, ": ",
-                       LastLine(log), "; its log is ", log));
+      return MakeError(ErrorCode::kNotReady,
+                       absl::StrCat("expected a daemon that runs, found that "
+                                    "it has exited with code ",
+                                    WIFEXITED(how) ? WEXITSTATUS(how) : -1,
+                                    ": ", LastLine(log), "; its log is ", log));
     }
     if (deadline.PassedAt(MonotonicNanos())) {
       return MakeError(
@@ -114,9 +113,9 @@ absl::StatusOr<DaemonOptions> DaemonOptionsOfFlags(bool by_default) {
                            .data_dir = absl::GetFlag(FLAGS_data_dir)};
   if (options.target == "auto") options.target = DaemonTarget();
   if (options.target.empty() && options.flag.value_or(false)) {
-    return MakeError(ErrorCode::kInvalidArgument,
-                     "expected an address for --daemon, found an empty "
-                     "--daemon_target");
+    return MakeError(
+        ErrorCode::kInvalidArgument,
+        "expected an address for --daemon, found an empty --daemon_target");
   }
   return options;
 }

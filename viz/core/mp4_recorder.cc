@@ -30,10 +30,10 @@ constexpr uint64_t kNsPerMs = 1'000'000;
 constexpr int kLookMs = 50;
 
 absl::Status Incomplete(const std::string& path, absl::string_view found) {
-  return MakeError(ErrorCode::kSystemCallFailed,
-                   absl::StrCat("recording: expected ffmpeg to write all "
-                                "frames, found ",
-                                found, "; the file ends early: ", path));
+  return MakeError(
+      ErrorCode::kSystemCallFailed,
+      absl::StrCat("recording: expected ffmpeg to write all frames, found ",
+                   found, "; the file ends early: ", path));
 }
 
 // The end of the text that ffmpeg has written to `file`, on one line.
@@ -58,12 +58,11 @@ absl::StatusOr<std::string> FindFfmpeg() {
     given.emplace_back(file);
   }
   if (auto found = FirstExecutable(std::move(given), "ffmpeg")) return *found;
-  return MakeError(
-      ErrorCode::kUnsupported,
-      "recording: expected the program ffmpeg, found neither the variable "
-      "IMAGEIO_FFMPEG_EXE nor ffmpeg in PATH; install Debian's package ffmpeg, "
-      "or pip's imageio-ffmpeg, whose program "
-      "imageio_ffmpeg.get_ffmpeg_exe() names");
+  return MakeError(ErrorCode::kUnsupported,
+                   "recording: expected the program ffmpeg, found neither the "
+                   "variable IMAGEIO_FFMPEG_EXE nor ffmpeg in PATH; install "
+                   "Debian's package ffmpeg, or pip's imageio-ffmpeg, whose "
+                   "program imageio_ffmpeg.get_ffmpeg_exe() names");
 }
 
 absl::StatusOr<std::unique_ptr<Mp4Recorder>> Mp4Recorder::Start(
@@ -266,11 +265,11 @@ absl::Status Mp4Recorder::Finish() {
   if (!finished_ && pid_ < 0) {
     // No frame came: an empty file is no recording.
     unlink(path_.c_str());
-    status_.Update(MakeError(
-        ErrorCode::kNotReady,
-        absl::StrCat("recording: expected at least one frame, found none; no "
-                     "file was made: ",
-                     path_)));
+    status_.Update(
+        MakeError(ErrorCode::kNotReady,
+                  absl::StrCat("recording: expected at least one frame, found "
+                               "none; no file was made: ",
+                               path_)));
   }
   finished_ = true;
   return status_;

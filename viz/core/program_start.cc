@@ -40,11 +40,10 @@ absl::StatusOr<std::string> FindProgram(absl::string_view name,
   if (auto found = FirstExecutable(std::move(beside), name)) return *found;
   const std::string built = absl::StrCat(folder, name);
   if (access(built.c_str(), X_OK) == 0) return built;
-  return MakeError(
-      ErrorCode::kUnsupported,
-      absl::StrCat("expected the program ", name,
-                   ", found it neither beside this program nor in PATH; next: "
-                   "start it by hand"));
+  return MakeError(ErrorCode::kUnsupported,
+                   absl::StrCat("expected the program ", name,
+                                ", found it neither beside this program nor in "
+                                "PATH; next: start it by hand"));
 }
 
 absl::StatusOr<pid_t> StartProgram(std::vector<std::string> words,

@@ -459,10 +459,10 @@ constexpr Field<Times> kTimes[] = {
 
 using Peer = PeerReport;
 constexpr Field<Peer> kPeer[] = {
-    Of<&Peer::life>("life",
-                    "\"alive\" (its lock is held), \"dead\", \"absent\", "
-                    "\"unknown\" (holds no lock). `client.*` has the same keys "
-                    "as `engine.*`"),
+    Of<&Peer::life>(
+        "life",
+        "\"alive\" (its lock is held), \"dead\", \"absent\", \"unknown\" "
+        "(holds no lock). `client.*` has the same keys as `engine.*`"),
     {"pid", "",
      [](const Peer& of) { return of.pid == 0 ? Json() : Json(of.pid); }},
     Of<&Peer::phase>("phase", ""),
@@ -492,17 +492,15 @@ constexpr Field<RegionReport> kLastError[] = {
 };
 
 constexpr Field<RegionRates> kRates[] = {
-    Of<&RegionRates::secs>(
-        "seconds",
-        "time between the two snapshots of the rates; `rates` is null without "
-        "two. `rates.step_times.*` and `rates.round_trips.*` are for that "
-        "time"),
+    Of<&RegionRates::secs>("seconds",
+                           "time between the two snapshots of the rates; "
+                           "`rates` is null without two. `rates.step_times.*` "
+                           "and `rates.round_trips.*` are for that time"),
     Of<&RegionRates::exchanges_per_sec>("exchanges_per_second", ""),
     Of<&RegionRates::busy_share>("busy_share", ""),
-    Of<&RegionRates::frames_per_sec>(
-        "frames_per_second",
-        "`busy_share`: the fraction of the time in which the engine worked on "
-        "exchanges"),
+    Of<&RegionRates::frames_per_sec>("frames_per_second",
+                                     "`busy_share`: the fraction of the time "
+                                     "in which the engine worked on exchanges"),
     SamePart<kTimes, &RegionRates::step_times>("step_times"),
     SamePart<kTimes, &RegionRates::round_trips>("round_trips"),
 };
@@ -521,10 +519,9 @@ constexpr Field<RingFill> kRing[] = {
     Of<&RingFill::capacity>("capacity", ""),
     Of<&RingFill::used_bytes>("used_bytes", ""),
     Of<&RingFill::messages>("messages", ""),
-    Of<&RingFill::problem>(
-        "problem",
-        "unread messages of the RPC ring; counted up to 65,536. "
-        "`rings.to_engine.*` has the same keys"),
+    Of<&RingFill::problem>("problem",
+                           "unread messages of the RPC ring; counted up to "
+                           "65,536. `rings.to_engine.*` has the same keys"),
 };
 
 constexpr Field<RegionReport> kRings[] = {
@@ -566,9 +563,8 @@ constexpr Field<Ring> kFrames[] = {
                        "`watched`: a reader holds the readers' lock"),
     Of<&Ring::metrics, &FrameMetrics::last_reward>("last_reward", ""),
     Of<&Ring::metrics, &FrameMetrics::rolling_return>("rolling_return", ""),
-    Of<&Ring::metrics, &FrameMetrics::step_rate_hz>("step_rate_hz",
-                                                    "values of its writer; "
-                                                    "null: unknown"),
+    Of<&Ring::metrics, &FrameMetrics::step_rate_hz>(
+        "step_rate_hz", "values of its writer; null: unknown"),
 };
 
 constexpr Field<ImagesReport> kImages[] = {
@@ -589,8 +585,7 @@ constexpr Field<FieldReport> kField[] = {
         "bytes",
         "the [fields](protocol/fields.md#fields) of the region's table: role "
         "such as \"obs\", path such as \"/image\", NumPy's dtype, and the "
-        "shape "
-        "with `num_envs`; `fields` is empty without a valid table"),
+        "shape with `num_envs`; `fields` is empty without a valid table"),
 };
 
 constexpr Field<GpuReport> kGpu[] = {
@@ -644,20 +639,18 @@ constexpr Field<WorkerAt> kWorker[] = {
         "the last exchange that was sent"),
     Of<&WorkerAt::worker, &Worker::steps>("steps", ""),
     Of<&WorkerAt::worker, &Worker::busy_ns>("busy_ns", ""),
-    Of<&WorkerAt::busy_share>(
-        "busy_share",
-        "steps of its environments; time in steps and resets; `busy_share` as "
-        "`rates.busy_share`"),
+    Of<&WorkerAt::busy_share>("busy_share",
+                              "steps of its environments; time in steps and "
+                              "resets; `busy_share` as `rates.busy_share`"),
 };
 
 constexpr Field<RegionSection> kSection[] = {
     Of<&RegionSection::name>("name", ""),
     Of<&RegionSection::offset>("offset", ""),
     Of<&RegionSection::bytes>("bytes", ""),
-    Of<&RegionSection::problem>(
-        "problem",
-        "name and position of each section; `problem` is \"\" if there is "
-        "none"),
+    Of<&RegionSection::problem>("problem",
+                                "name and position of each section; `problem` "
+                                "is \"\" if there is none"),
 };
 
 // Of every inspection, also a failed one.
@@ -715,9 +708,8 @@ constexpr Field<Region> kRegion[] = {
     SamePart<kPeer, &Region::client>("client", nullptr, "client", ClientText),
     SamePart<kGpu, &Region::gpu>(
         "gpu",
-        "the engine's arrays on a GPU ([gpu.md](gpu.md)): `path` such "
-        "as \"CUDA IPC\", `device`, `bytes`, `fills_cpu`, and `arrays` with "
-        "the "
+        "the engine's arrays on a GPU ([gpu.md](gpu.md)): `path` such as "
+        "\"CUDA IPC\", `device`, `bytes`, `fills_cpu`, and `arrays` with the "
         "keys of `fields`; null: the engine writes in the region only",
         "GPU", GpuText),
     Of<&Region::frame_seq>("frame_seq", "", "exchanges", ExchangesText),

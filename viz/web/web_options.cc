@@ -29,10 +29,9 @@ ABSL_FLAG(std::string, socket, "",
 ABSL_FLAG(bool, control, false,
           "true: the page may switch services, pause engines, record runs, and "
           "submit, pause and cancel runs of the daemon");
-ABSL_FLAG(
-    std::string, recordings, tandem::WebOptions().recordings,
-    "FOLDER: where recordings, which need --control, are written; made if "
-    "it isn't there");
+ABSL_FLAG(std::string, recordings, tandem::WebOptions().recordings,
+          "FOLDER: where recordings, which need --control, are written; made "
+          "if it isn't there");
 
 ABSL_FLAG(std::string, save, "",
           "FILE.html or FILE.glb: records the 3D scene of --run into it, and "

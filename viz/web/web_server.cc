@@ -127,10 +127,10 @@ std::optional<Response> Answer(const Request& request, const Access& access,
   }
   const absl::string_view host = Header(request, http::field::host);
   if (!access.IsOwnHost(host)) {
-    return RespondText(request, http::status::forbidden,
-                       "expected the host localhost, 127.0.0.1 or [::1], or a "
-                       "name of the server's certificate; open the address "
-                       "that tandem-view printed");
+    return RespondText(
+        request, http::status::forbidden,
+        "expected the host localhost, 127.0.0.1 or [::1], or a name of the "
+        "server's certificate; open the address that tandem-view printed");
   }
   const std::pair<absl::string_view, absl::string_view> target =
       absl::StrSplit(View(request.target()), absl::MaxSplits('?', 1));
@@ -147,14 +147,12 @@ std::optional<Response> Answer(const Request& request, const Access& access,
     // send the cookie with it, because of SameSite=Strict.
     const std::string run =
         IsEscaped(parts.second) ? absl::StrCat("#", parts.second) : "";
-    Response response =
-        RespondOwn(request, http::status::ok, "text/html; charset=utf-8",
-                   std::make_shared<const std::string>(absl::StrCat(
-                       "<!doctype html><meta http-equiv=\"refresh\" "
-                       "content=\"0; url=/",
-                       run,
-                       "\"><link rel=\"icon\" "
-                       "href=\"data:,\"><title>Tandem</title>\n")));
+    Response response = RespondOwn(
+        request, http::status::ok, "text/html; charset=utf-8",
+        std::make_shared<const std::string>(absl::StrCat(
+            "<!doctype html><meta http-equiv=\"refresh\" content=\"0; url=/",
+            run,
+            "\"><link rel=\"icon\" href=\"data:,\"><title>Tandem</title>\n")));
     response.message.set(http::field::set_cookie, access.SetCookieHeader());
     return response;
   }
@@ -180,12 +178,11 @@ std::optional<Response> Answer(const Request& request, const Access& access,
       absl::ConsumeSuffix(&scene, kSceneEnding) &&
       absl::SimpleAtoi(scene, &number)) {
     std::shared_ptr<const std::string> glb = model.Glb(number);
-    return glb == nullptr
-               ? RespondText(request, http::status::not_found,
-                             "expected a scene that is watched, found none of "
-                             "this number")
-               : RespondOwn(request, http::status::ok, "model/gltf-binary",
-                            std::move(glb));
+    return glb == nullptr ? RespondText(request, http::status::not_found,
+                                        "expected a scene that is watched, "
+                                        "found none of this number")
+                          : RespondOwn(request, http::status::ok,
+                                       "model/gltf-binary", std::move(glb));
   }
   const PageFile* const file = FindPageFile(target.first);
   if (file == nullptr) {
