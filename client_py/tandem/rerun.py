@@ -68,10 +68,7 @@ def _send(recording: Any, batch: _Batch) -> None:
 
     if not batch.steps:
         return
-    times = [
-        rerun.TimeColumn("time", timestamp=batch.seconds),
-        rerun.TimeColumn("step", sequence=batch.steps),
-    ]
+    times = [rerun.TimeColumn("time", timestamp=batch.seconds), rerun.TimeColumn("step", sequence=batch.steps)]
     columns = rerun.EncodedImage.columns(blob=batch.images, media_type=["image/jpeg"] * len(batch.images))
     recording.send_columns("frame", times, columns)
     for name, numbers in batch.numbers.items():

@@ -145,10 +145,7 @@ def test_accepted_events_can_be_read(lane: Lane) -> None:
     run_id = lane.run("wait_for('end')")
     wait_until(lambda: lane.describe(run_id).worker_pid, "the worker")
     lane.trainer.RegisterWorker(trainer.RegisterWorkerRequest(run_id=run_id, worker_id="own"))
-    options = [
-        ("grpc.max_receive_message_length", MAX_MESSAGE_BYTES),
-        ("grpc.use_local_subchannel_pool", 1),
-    ]
+    options = [("grpc.max_receive_message_length", MAX_MESSAGE_BYTES), ("grpc.use_local_subchannel_pool", 1)]
     accepted = {}
     with grpc.insecure_channel(lane.address, options=options) as channel:
         stub = trainer_grpc.TrainerServiceStub(channel)

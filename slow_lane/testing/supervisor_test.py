@@ -384,10 +384,7 @@ def test_pause_stops_the_processes_that_cancel_ends(lane: Lane) -> None:
     def control(*events: trainer.ControlEvent) -> None:
         list(lane.trainer.ControlStream(iter(events), timeout=DEADLINE_SECS))
 
-    pause, resume = (
-        trainer.ControlEvent(run_id=run_id, pause=True),
-        trainer.ControlEvent(run_id=run_id, resume=True),
-    )
+    pause, resume = (trainer.ControlEvent(run_id=run_id, pause=True), trainer.ControlEvent(run_id=run_id, resume=True))
     control(pause)
     await_stopped(*lane.workers())
     control(resume, pause, resume)

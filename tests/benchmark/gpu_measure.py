@@ -187,14 +187,7 @@ def _check_values() -> None:
     _row(f"{_STEPS:,} steps, each observation equal: steps a second", f"{rate:,.0f}")
 
 
-_MEASURES = (
-    _check_values,
-    _measure_opening,
-    _measure_engine_on_gpu,
-    _measure_copies,
-    _measure_overlap,
-    _measure_warp,
-)
+_MEASURES = (_check_values, _measure_opening, _measure_engine_on_gpu, _measure_copies, _measure_overlap, _measure_warp)
 
 
 def main() -> int:

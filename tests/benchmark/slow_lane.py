@@ -333,8 +333,7 @@ _CASES = [
         ],
     ),
     Case(
-        f"{_WORKERS} workers, {_HZ:,} steps a second each",
-        [Row("many", "Tandem, 100 workers", turns(_many_workers))],
+        f"{_WORKERS} workers, {_HZ:,} steps a second each", [Row("many", "Tandem, 100 workers", turns(_many_workers))]
     ),
     Case(
         "Small events of a run into durable rows, after another run's event of so many bytes",

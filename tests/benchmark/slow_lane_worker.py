@@ -31,11 +31,7 @@ def event_writer(events: int) -> None:
     writer = EventWriter()
     for index in range(events):
         writer.step(
-            episode=index // 200,
-            step_index=index,
-            action=1,
-            observation=[0.02, -0.01, 0.03, -0.02],
-            reward=index + 0.5,
+            episode=index // 200, step_index=index, action=1, observation=[0.02, -0.01, 0.03, -0.02], reward=index + 0.5
         )
 
 

@@ -162,10 +162,7 @@ def test_a_following_camera_keeps_the_robot_in_the_image(tmp_path: Path) -> None
 
     def red_pixels(camera: str) -> int:
         with (
-            tandem.launch_engine(
-                model=path,
-                frames=tandem.FrameOptions((64, 64), hz=0, camera=camera),
-            ) as engine,
+            tandem.launch_engine(model=path, frames=tandem.FrameOptions((64, 64), hz=0, camera=camera)) as engine,
             tandem.SharedMemoryClient(engine.name, timeout=120) as client,
         ):
             client.reset(seed=0)

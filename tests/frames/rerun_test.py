@@ -73,10 +73,7 @@ def test_each_frame_is_saved_with_its_numbers(end: str, tmp_path: Path) -> None:
 
 def test_a_missing_run_and_a_folder_as_file_are_refused(tmp_path: Path) -> None:
     """With exit code 1 and what was expected; wrong flags with 2."""
-    for words, code, text in (
-        (["nothing"], 1, "nothing"),
-        (["nothing", "--quality=0"], 2, "1 to 95"),
-    ):
+    for words, code, text in ((["nothing"], 1, "nothing"), (["nothing", "--quality=0"], 2, "1 to 95")):
         program = _program(*words)
         _, errors = program.communicate()
         assert program.returncode == code and text in errors, errors

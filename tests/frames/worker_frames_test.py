@@ -229,10 +229,7 @@ def test_a_worker_that_is_started_again_draws_again() -> None:
 @pytest.mark.parametrize(
     ("options", "fact"),
     [
-        (
-            {"render_mode": None},
-            r"'rgb_array', found None of environment 0; pass render_mode=\"rgb_array",
-        ),
+        ({"render_mode": None}, r"'rgb_array', found None of environment 0; pass render_mode=\"rgb_array"),
         ({"frames": tandem.FrameOptions((8, 6), envs=[6])}, r"FrameOptions.envs\[0\]: expected .* found 6"),
         ({"frames": tandem.FrameOptions((8, 6), effects=["shadows"])}, "FrameOptions.effects"),
         ({"frames": tandem.FrameOptions((8, 6), camera="gymnasium")}, "camera: .*'gymnasium'"),

@@ -62,11 +62,7 @@ def test_an_engine_without_rewards_has_no_reward_signal(tmp_path: Path) -> None:
     model = tmp_path / "cart.xml"
     model.write_text(_CART, "utf-8")
     name = unique_name()
-    with (
-        launch_engine(name=name, server=SERVER, model=model),
-        Gateway(name) as gateway,
-        connected(gateway) as stubs,
-    ):
+    with launch_engine(name=name, server=SERVER, model=model), Gateway(name) as gateway, connected(gateway) as stubs:
         assert stubs.reset().success
         answer = stubs.step([0.5])
         assert answer.success and not answer.reward_signals
@@ -153,12 +149,7 @@ def _contract(*rewards: str) -> contract_pb2.TaskContract:
 def test_a_negotiated_contract_selects_the_reward_signals() -> None:
     """Of its own connection; an invalid contract changes nothing, and names the nearest term."""
     name = unique_name()
-    with (
-        engine(name),
-        Gateway(name) as gateway,
-        connected(gateway) as stubs,
-        connected(gateway) as other,
-    ):
+    with engine(name), Gateway(name) as gateway, connected(gateway) as stubs, connected(gateway) as other:
         manifest = stubs.agent.GetCapabilityManifest(contract_pb2.GetCapabilityManifestRequest(), timeout=SECS).manifest
         assert {term.name for term in manifest.rewards} == {"reward", "reward_forward", "reward_ctrl"}
         assert len(manifest.observations) == 17 and len(manifest.actions) == 6

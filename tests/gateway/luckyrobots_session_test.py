@@ -15,10 +15,7 @@ from tandem.testing.gateways import Gateway
 def test_a_session_connects_resets_and_steps() -> None:
     """A thousand steps, the length of the task's episodes."""
     name = unique_name()
-    with (
-        launch_engine("HalfCheetah-v5", name=name, server="engine_adapter/server/server"),
-        Gateway(name) as gateway,
-    ):
+    with launch_engine("HalfCheetah-v5", name=name, server="engine_adapter/server/server"), Gateway(name) as gateway:
         session = Session(host=gateway.host, port=gateway.port)
         session.connect(timeout_s=10, robot="unitreego2")
         assert len(session.get_joint_state().state.positions) == 9

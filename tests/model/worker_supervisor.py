@@ -195,10 +195,7 @@ def _watch_steps(s: State, setting: Setting, mutation: str) -> Iterator[Step[Sta
                 yield "supervisor ends the region", s._replace(at="gone")
             continue
         won = elected == number and winner == index
-        keeps = mutation in (
-            "supervisor: leaves a dead winner's exchange",
-            "supervisor: restarts before it takes over",
-        )
+        keeps = mutation in ("supervisor: leaves a dead winner's exchange", "supervisor: restarts before it takes over")
         if won and not keeps:
             yield "supervisor takes over", _publishes(s, number)
             continue

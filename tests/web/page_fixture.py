@@ -81,10 +81,7 @@ class View:
         """
         door = f"--socket={path}" if path else f"--listen={listen}"
         self.process = subprocess.Popen(
-            [*before, VIEW, door, "--daemon_target=", *flags],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
+            [*before, VIEW, door, "--daemon_target=", *flags], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
         )
         assert self.process.stdout is not None
         lines = [self.process.stdout.readline().strip() for _ in range(4 if path else 1)]

@@ -58,11 +58,7 @@ def test_answers_nothing_without_encryption(view: View, flags: tuple[str, str]) 
 
 
 @pytest.mark.parametrize(
-    ("listen", "expected"),
-    [
-        ("0.0.0.0:0", "this machine alone reaches"),
-        ("127.1.2.3:0", "found one for gpu1.example"),
-    ],
+    ("listen", "expected"), [("0.0.0.0:0", "this machine alone reaches"), ("127.1.2.3:0", "found one for gpu1.example")]
 )
 def test_refuses_other_addresses(flags: tuple[str, str], listen: str, expected: str) -> None:
     """Without --allow_remote, and with a certificate of other names."""

@@ -115,11 +115,7 @@ class ClientVectorEnv(NotPicklable, GymnasiumVectorEnv, metaclass=Sb3Hint):
         return self._client
 
     def reset(
-        self,
-        *,
-        seed: Seed = None,
-        options: Mapping[str, Any] | None = None,
-        env_ids: EnvIds = None,
+        self, *, seed: Seed = None, options: Mapping[str, Any] | None = None, env_ids: EnvIds = None
     ) -> tuple[Obs, dict[str, Any]]:
         """Starts new episodes. A step that an interrupt or a time-out left pending is received first, and dropped.
 
@@ -360,8 +356,7 @@ class ClientVectorEnv(NotPicklable, GymnasiumVectorEnv, metaclass=Sb3Hint):
             from tandem.sb3 import SharedMemoryVecEnv
         except ModuleNotFoundError as error:
             raise ModuleNotFoundError(
-                "as_sb3: expected Stable-Baselines3, found none; pip install stable-baselines3",
-                name=error.name,
+                "as_sb3: expected Stable-Baselines3, found none; pip install stable-baselines3", name=error.name
             ) from error
 
         if self.autoreset_mode.name != AutoresetMode.SAME_STEP.name:

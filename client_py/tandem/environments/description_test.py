@@ -23,11 +23,7 @@ SOUND: dict[str, Any] = {
 
 def _described(act_size: int = 1, **changes: Any) -> TaskDescription:
     client: Any = SimpleNamespace(
-        name="knee",
-        description=json.dumps({**SOUND, **changes}),
-        obs_size=2,
-        act_size=act_size,
-        infos=np.zeros((1, 1)),
+        name="knee", description=json.dumps({**SOUND, **changes}), obs_size=2, act_size=act_size, infos=np.zeros((1, 1))
     )
     return describe(client)
 

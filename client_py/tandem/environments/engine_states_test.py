@@ -269,9 +269,7 @@ def test_own_rewards(mode: AutoresetMode) -> None:
             _ENVS,
             autoreset_mode=mode,
             options=tandem.TaskOptions(
-                reward=_reward,
-                terminated=lambda step: step.steps >= 7 + np.arange(_ENVS),
-                observation=_observation,
+                reward=_reward, terminated=lambda step: step.steps >= 7 + np.arange(_ENVS), observation=_observation
             ),
         )
     ) as envs:

@@ -79,10 +79,7 @@ _REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"options": _its(dtype="x" * 1000)}, "dtype: expected float32 or float64, found 'x{1,80}...x{1,80}'"),
     ({"autoreset_mode": "x" * 1000}, "autoreset_mode: expected one of .*, found 'x{1,80}...x{1,80}'"),
     ({"options": _its(dtype="nonsense")}, "dtype: expected float32 or float64, found 'nonsense'"),
-    (
-        {"options": _its(dtype=np.float64, copy=False)},
-        "dtype: expected float32 with copy=False, .*, found float64",
-    ),
+    ({"options": _its(dtype=np.float64, copy=False)}, "dtype: expected float32 with copy=False, .*, found float64"),
     ({"options": {"copy": False}}, "options: expected tandem.TaskOptions, found {'copy': False}"),
     ({"engine": {"restart": True}}, "engine: expected tandem.EngineOptions for a task in C.., found {'restart': True}"),
     (

@@ -87,11 +87,7 @@ class RestartingVectorEnv(SharedMemoryVectorEnv, GymnasiumVectorEnv):
         self._resetting: Mask | None = None
 
     def reset(
-        self,
-        *,
-        seed: Seed = None,
-        options: Mapping[str, Any] | None = None,
-        env_ids: EnvIds = None,
+        self, *, seed: Seed = None, options: Mapping[str, Any] | None = None, env_ids: EnvIds = None
     ) -> tuple[Obs, dict[str, Any]]:
         """As `SharedMemoryVectorEnv.reset`; infos have "engine_restarted" if the engine was started again.
 

@@ -58,12 +58,7 @@ class WorkerVectorEnv(ClientVectorEnv, GymnasiumVectorEnv):
     )
 
     def __init__(
-        self,
-        client: SharedMemoryClient,
-        workers: WorkerProcesses,
-        *,
-        copy: bool = True,
-        batch_size: int | None = None,
+        self, client: SharedMemoryClient, workers: WorkerProcesses, *, copy: bool = True, batch_size: int | None = None
     ) -> None:
         """Takes over the workers and an idle client that is attached to them; closes both if it raises an exception.
 

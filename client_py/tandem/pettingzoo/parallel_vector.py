@@ -14,15 +14,7 @@ from tandem.arguments import shown
 from tandem.client import SharedMemoryClient
 from tandem.environments.client_vector import EnvIds, GymnasiumVectorEnv, Obs, Sb3Hint, StepResults
 from tandem.environments.lanes import RAISED
-from tandem.environments.row_infos import (
-    Infos,
-    copied,
-    final_infos,
-    infos_of_groups,
-    masked,
-    merged_infos,
-    split_infos,
-)
+from tandem.environments.row_infos import Infos, copied, final_infos, infos_of_groups, masked, merged_infos, split_infos
 from tandem.environments.vector_arguments import Mask, Seed, distinct_ids, reset_mask, seed_of_chosen
 from tandem.environments.worker_vector import WorkerVectorEnv, call_of_each
 from tandem.errors import EngineFailed, EnvFailed, InvalidAction, InvalidArgument

@@ -189,8 +189,5 @@ class Scene(Service):
 def _entity(values: dict[str, Any]) -> Entity:
     transform = values["transform"]
     return Entity(
-        values["id"],
-        values["name"],
-        None if transform is None else Transform(**transform),
-        tuple(values["components"]),
+        values["id"], values["name"], None if transform is None else Transform(**transform), tuple(values["components"])
     )

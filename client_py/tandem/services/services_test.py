@@ -214,13 +214,7 @@ def test_contract_of_another_type_is_refused(shared: tandem.SharedMemoryClient, 
 @pytest.mark.parametrize("timeout", ["1", -1, float("nan"), [1]], ids=str)
 def test_invalid_timeout_is_refused(shared: tandem.SharedMemoryClient, timeout: Any) -> None:
     """Each method with a time-out refuses it."""
-    for call in (
-        shared.get_schema,
-        shared.telemetry.stream,
-        shared.recv,
-        shared.drawn_frame,
-        shared.reconnect,
-    ):
+    for call in (shared.get_schema, shared.telemetry.stream, shared.recv, shared.drawn_frame, shared.reconnect):
         with pytest.raises(tandem.InvalidArgument, match="^timeout: expected seconds"):
             call(timeout=timeout)
 

@@ -463,12 +463,7 @@ def test_an_error_of_the_driver_has_its_name(
     ],
 )
 def test_an_error_of_a_setting_has_its_name(
-    engine: EngineProcess,
-    monkeypatch: pytest.MonkeyPatch,
-    variable: str,
-    value: str,
-    error: type[Exception],
-    fact: str,
+    engine: EngineProcess, monkeypatch: pytest.MonkeyPatch, variable: str, value: str, error: type[Exception], fact: str
 ) -> None:
     """TANDEM_CUDA; devices of this process that are not the engine's."""
     with _attach(engine) as client:

@@ -74,10 +74,7 @@ def test_bounds_keep_all_digits(dtype: str) -> None:
             {"type": "Box", "shape": [], "low": [0], "high": ["inf"], "dtype": "int8"},
         ),
         (spaces.Discrete(2), {"type": "Discrete", "n": 2}),
-        (
-            spaces.Discrete(3, start=-1, dtype=np.int8),
-            {"type": "Discrete", "n": 3, "start": -1, "dtype": "int8"},
-        ),
+        (spaces.Discrete(3, start=-1, dtype=np.int8), {"type": "Discrete", "n": 3, "start": -1, "dtype": "int8"}),
         (spaces.MultiDiscrete([3, 3]), {"type": "MultiDiscrete", "shape": [2], "nvec": [3]}),
         (
             spaces.MultiDiscrete(np.array([[3], [4]]), np.uint8, start=np.array([[0], [7]])),
@@ -100,10 +97,7 @@ def test_bounds_keep_all_digits(dtype: str) -> None:
             },
         ),
         (spaces.Dict({}, sort_keys=False), {"type": "Dict", "spaces": [], "sort_keys": False}),
-        (
-            spaces.OneOf([spaces.Discrete(2)]),
-            {"type": "OneOf", "spaces": [{"type": "Discrete", "n": 2}]},
-        ),
+        (spaces.OneOf([spaces.Discrete(2)]), {"type": "OneOf", "spaces": [{"type": "Discrete", "n": 2}]}),
         (
             PICKLED["OneOf with a custom"],
             {

@@ -117,10 +117,7 @@ class StandIn:
         array = np.frombuffer(mmap.mmap(-1, nbytes), dtype).reshape(shape)  # no page may be registered twice
         with self._current():
             self._call(
-                "cuMemHostRegister_v2",
-                ctypes.c_void_p(array.ctypes.data),
-                ctypes.c_size_t(nbytes),
-                ctypes.c_uint(1),
+                "cuMemHostRegister_v2", ctypes.c_void_p(array.ctypes.data), ctypes.c_size_t(nbytes), ctypes.c_uint(1)
             )
         return array
 

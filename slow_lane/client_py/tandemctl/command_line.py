@@ -338,10 +338,7 @@ _OPTIONS: dict[str, list[tuple[str, str, Callable[[str], Any], str]]] = {
             'slow_lane/docs/slow_lane.md, "Reference: a run", has the keys',
         ),
     ],
-    "best": [
-        ("--sweep", "SWEEP", _text, "only runs of this sweep"),
-        *_BY,
-    ],
+    "best": [("--sweep", "SWEEP", _text, "only runs of this sweep"), *_BY],
     "compare": [
         ("--sweep", "SWEEP", _text, "the runs of this sweep"),
         *_BY,
