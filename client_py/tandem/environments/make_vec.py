@@ -27,7 +27,7 @@ from tandem.engine.options import (
     group_of,
     side_of,
 )
-from tandem.engine.process import EngineProcess, launch_engine
+from tandem.engine.process import launch_engine
 from tandem.engine.refusals import WRITE_INSTEAD, nearest
 from tandem.engine.worker_environment import RUN_ID_VARIABLE, WorkerSettings
 from tandem.environments.client_vector import ClientVectorEnv
@@ -338,13 +338,8 @@ def _make_engine(task: str | None, asked: _Asked) -> SharedMemoryVectorEnv:
             return OwnRewardsVectorEnv(client, functions=functions, mode=mode, engine=launched, **its)
         if not engine.restart:
             return SharedMemoryVectorEnv(client, engine=launched, **its)
-
-        def relaunch(name: str) -> EngineProcess:
-            return launch(name=name)
-
-        return RestartingVectorEnv(
-            client, engine=launched, relaunch=relaunch, start_timeout=engine.start_timeout, **its
-        )
+        its |= {"relaunch": lambda name: launch(name=name), "start_timeout": engine.start_timeout}
+        return RestartingVectorEnv(client, engine=launched, **its)
     except BaseException:
         if client is not None:
             client.close()

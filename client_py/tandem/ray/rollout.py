@@ -73,11 +73,9 @@ class Rollout:
     @property
     def nbytes(self) -> int:
         """The bytes of its arrays."""
-        trees = (self.obs, self.actions, self.extras)
-        arrays = [self.rewards, self.terminations, self.truncations, self.resets, self.episode_returns]
-        return sum(array.nbytes for tree in trees for array in leaves(tree)) + sum(
-            array.nbytes for array in (*arrays, self.episode_lengths)
-        )
+        flags = (self.terminations, self.truncations, self.resets)
+        arrays = (self.obs, self.actions, self.rewards, flags, self.extras, self.episode_returns, self.episode_lengths)
+        return sum(array.nbytes for array in leaves(arrays))
 
 
 class Episodes:

@@ -111,7 +111,7 @@ class Adaptor:
         self.schema = self._schema()
         self.ports = {port for method, port in _PORTS.items() if self._defines(method)}
         self.scene_name = text("scene_name", engine.scene_name)
-        self.image_size = self._image_size()
+        self.image_size = self._size("image_size")
         self.camera_rows = self._camera_rows() if "camera" in self.ports else []
         self.joint_info = self._joint_info() if "joints" in self.ports else None
         self._both("own_methods", bool(engine.own_methods), "call_own", "own" in self.ports)
@@ -287,10 +287,7 @@ class Adaptor:
 
     def scene(self) -> bytes:
         """Returns the file of the live scene."""
-        glb = self._engine.scene()
-        if not isinstance(glb, bytes | bytearray | memoryview):
-            raise EngineFailed(f"scene of {self._name}: expected the bytes of a .glb file, found {described(glb)}")
-        return bytes(glb)
+        return self._bytes("scene", self._engine.scene())
 
     def poses(self, envs: Sequence[int], nodes: int) -> NDArray[np.float32]:
         """Returns the poses of the nodes of some environments, float32[n, nodes, 7]."""
@@ -305,17 +302,11 @@ class Adaptor:
     def call_own(self, method: int, data: bytes) -> bytes:
         """Returns the answer of a method of the engine's own, by its number in `own_methods`."""
         name = list(self._engine.own_methods)[method]
-        answer = self._engine.call_own(name, data)
-        if not isinstance(answer, bytes | bytearray | memoryview):
-            raise EngineFailed(f"call_own({name!r}) of {self._name}: expected bytes, found {shown(answer)}")
-        return bytes(answer)
+        return self._bytes(f"call_own({name!r})", self._engine.call_own(name, data))
 
     def save_state(self, env: int) -> bytes:
         """Returns an environment's state."""
-        state = self._engine.save_state(env)
-        if not isinstance(state, bytes | bytearray | memoryview):
-            raise EngineFailed(f"save_state of {self._name}: expected bytes, found {shown(state)}")
-        return bytes(state)
+        return self._bytes("save_state", self._engine.save_state(env))
 
     def load_state(self, env: int, data: bytes) -> None:
         """Passes a state."""
@@ -332,14 +323,16 @@ class Adaptor:
             contract = SimulationContract(**given)
         return [str(name) for name in self._engine.set_contract(envs, contract, seed)]
 
+    def _bytes(self, what: str, value: object) -> bytes:
+        if not isinstance(value, bytes | bytearray | memoryview):
+            raise EngineFailed(f"{what} of {self._name}: expected bytes, found {shown(value)}")
+        return bytes(value)
+
     def _floats(self, what: str, value: Any, size: int) -> NDArray[np.float32]:
         array = np.asarray(value)
         if array.shape != (size,) or array.dtype.kind not in "fiu":
             raise EngineFailed(f"{what} of {self._name}: expected {size} numbers, found {described(array)}")
         return array.astype(np.float32)
-
-    def _image_size(self) -> tuple[int, int]:
-        return self._size("image_size")
 
     def _size(self, name: str) -> tuple[int, int]:
         size = getattr(self._engine, name)

@@ -83,9 +83,9 @@ class Part(abc.ABC):
         self._path = path
         self._site = site
 
-    @abc.abstractmethod
     def batch(self, copy: bool) -> Any:
         """Returns the values of all environments; arrays are copies, or the fields' own."""
+        return tuple(map(self.row, range(self._site.num_envs)))
 
     @abc.abstractmethod
     def row(self, index: int) -> Any:
@@ -246,9 +246,6 @@ class _TextPart(Part):
         self._array = site.arrays[path]
         self._most = self._array.shape[1] - 1
 
-    def batch(self, copy: bool) -> tuple[str, ...]:
-        return tuple(map(self.row, range(self._site.num_envs)))
-
     def row(self, index: int) -> str:
         row = self._array[index]
         length = int(row[0])
@@ -275,9 +272,6 @@ class _OneOfPart(Part):
         super().__init__(path, site)
         self._array = site.arrays[f"{path}/index"]
         self._alternatives = alternatives
-
-    def batch(self, copy: bool) -> tuple[tuple[np.int64, Any], ...]:
-        return tuple(map(self.row, range(self._site.num_envs)))
 
     def row(self, index: int) -> tuple[np.int64, Any]:
         which = self._array[index]
@@ -335,22 +329,17 @@ class _ItemsPart(Part):
 
     def write_row(self, index: int, value: Any) -> None:
         for key, part in self._items:
-            try:
-                item = value[key]
-            except _NO_ITEM as error:
-                self._refuse_items(key, value, index, error)
-            part.write_row(index, item)
+            part.write_row(index, self._item(key, value, index))
 
     def write(self, values: Any) -> None:
         for key, part in self._items:
-            try:
-                item = values[key]
-            except _NO_ITEM as error:
-                self._refuse_items(key, values, None, error)
-            part.write(item)
+            part.write(self._item(key, values, None))
 
-    def _refuse_items(self, key: Any, value: Any, index: int | None, cause: Exception) -> NoReturn:
-        """Raises the error for a value without an item."""
+    def _item(self, key: Any, value: Any, index: int | None) -> Any:
+        try:
+            return value[key]
+        except _NO_ITEM as error:
+            cause = error
         if isinstance(value, Mapping):
             found = f"the keys {shown(list(value))}"
         elif isinstance(value, tuple | list):

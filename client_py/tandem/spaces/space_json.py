@@ -3,6 +3,7 @@
 docs/protocol.md ("Infos and the description") defines the JSON. Bounds keep all their digits.
 """
 
+import functools
 import math
 from collections.abc import Callable
 from typing import Any, NoReturn
@@ -185,12 +186,8 @@ def _read_dict(value: Json, path: str) -> spaces.Space[Any]:
     return _made(path, spaces.Dict, list(items.items()), **unsorted)
 
 
-def _read_tuple(value: Json, path: str) -> spaces.Space[Any]:
-    return _made(path, spaces.Tuple, [_from_json(item, f"{path}/{at}") for at, item in enumerate(_list(value, path))])
-
-
-def _read_one_of(value: Json, path: str) -> spaces.Space[Any]:
-    return _made(path, spaces.OneOf, [_from_json(item, f"{path}/{at}") for at, item in enumerate(_list(value, path))])
+def _read_items(kind: Callable[..., spaces.Space[Any]], value: Json, path: str) -> spaces.Space[Any]:
+    return _made(path, kind, [_from_json(item, f"{path}/{at}") for at, item in enumerate(_list(value, path))])
 
 
 _READERS: dict[str, Callable[[Json, str], spaces.Space[Any]]] = {
@@ -200,8 +197,8 @@ _READERS: dict[str, Callable[[Json, str], spaces.Space[Any]]] = {
     "MultiBinary": _read_multi_binary,
     "Text": _read_text,
     "Dict": _read_dict,
-    "Tuple": _read_tuple,
-    "OneOf": _read_one_of,
+    "Tuple": functools.partial(_read_items, spaces.Tuple),
+    "OneOf": functools.partial(_read_items, spaces.OneOf),
 }
 
 

@@ -186,12 +186,11 @@ def _priority(value: str) -> int:
     return int(value) if good else _refuse("a whole number from -999999 to 999999", value)
 
 
-def _format(value: str) -> str:
-    return value if value in FORMATS else _refuse(f"one of {', '.join(FORMATS)}", value)
+def _one_of(*values: str) -> Callable[[str], str]:
+    return lambda value: value if value in values else _refuse(f"one of {', '.join(values)}", value)
 
 
-def _column(value: str) -> str:
-    return value if value in SORTED_COLUMNS else _refuse(f"one of {', '.join(SORTED_COLUMNS)}", value)
+_format, _column = _one_of(*FORMATS), _one_of(*SORTED_COLUMNS)
 
 
 def _axis(value: str) -> tuple[str, list[Any]]:
@@ -218,18 +217,14 @@ def _check_submit(options: argparse.Namespace) -> None:
     if options.config is None:
         if not options.program or not options.program[0]:
             raise WrongUsage("expected -- PROGRAM [ARG]..., or --config FILE, found neither")
-        _check_grid(options)
+        if options.grid and options.watch:
+            raise WrongUsage("expected --watch of one run, found --grid beside it; tandemctl watch shows all")
         return
     beside = "name gpus env max_steps max_duration step_stride cpus priority restart frames grid".split()
     if given := [name for name in beside if getattr(options, name) not in (None, [], False)]:
         raise WrongUsage(f"expected the whole run in --config, found --{given[0]} beside it")
     if options.program is not None:
         raise WrongUsage("expected either --config or a PROGRAM, found both")
-
-
-def _check_grid(options: argparse.Namespace) -> None:
-    if options.grid and options.watch:
-        raise WrongUsage("expected --watch of one run, found --grid beside it; tandemctl watch shows all")
 
 
 def _no_words(options: argparse.Namespace) -> None:
@@ -278,10 +273,7 @@ _CHECKS: dict[str, Callable[[argparse.Namespace], None]] = {
 
 _EVERYWHERE: list[tuple[str, str, Callable[[str], Any], str]] = [
     ("--daemon", "ADDRESS", _text, "see tandemctl --help"),
-    ("--token_file", "FILE", _text, "see tandemctl --help"),
-    ("--tls_ca", "FILE", _text, "see tandemctl --help"),
-    ("--tls_cert", "FILE", _text, "see tandemctl --help"),
-    ("--tls_key", "FILE", _text, "see tandemctl --help"),
+    *((f"--{file}", "FILE", _text, "see tandemctl --help") for file in ("token_file", "tls_ca", "tls_cert", "tls_key")),
 ]
 
 _BY: list[tuple[str, str, Callable[[str], Any], str]] = [

@@ -13,11 +13,14 @@ from tandem.printable import printable, printable_lines
 from tandem.telemetry import TrainerClient, UnknownRun
 from tandemctl import runs_text
 from tandemctl.command_line import ExitCode, WrongUsage, parse
+from tandemctl.compare import best, compare
 from tandemctl.daemon import Daemon
+from tandemctl.export import export
 from tandemctl.output import STDOUT, Failed, complain, rendered, show, show_lines, takes_escapes, window_size
 from tandemctl.run_config import read_config, run_config
 from tandemctl.runs_text import age_text, one_line, state_of
 from tandemctl.sweeps import Parameters, expect_used, grid, read_sweep
+from tandemctl.watch import watch
 
 _CANCEL_SECS = 60.0  # all processes of a run get time to end by themselves
 _BETWEEN_READS_SECS = 0.2
@@ -45,7 +48,7 @@ def _submit(daemon: Daemon, options: argparse.Namespace) -> int:
         show(f"{run_id}\n")
     except Failed as error:
         raise Failed(f"{run_id} was submitted; {error}") from error
-    return _watch(daemon, argparse.Namespace(words=[run_id]), submitted=True) if options.watch else ExitCode.DONE
+    return watch(daemon, run_id, submitted=True) if options.watch else ExitCode.DONE
 
 
 def _submit_sweep(daemon: Daemon, options: argparse.Namespace, runs: Sequence[Parameters]) -> int:
@@ -71,24 +74,6 @@ def _sweep(daemon: Daemon, options: argparse.Namespace) -> int:
     except WrongUsage as error:
         expected = "program, samples, seed, [parameters] and options of submit"
         raise Failed(f"expected {expected}, found: {error}: {file}") from error
-
-
-def _compare(daemon: Daemon, options: argparse.Namespace) -> int:
-    from tandemctl.compare import compare
-
-    return compare(daemon, options, time.time())
-
-
-def _best(daemon: Daemon, options: argparse.Namespace) -> int:
-    from tandemctl.compare import best
-
-    return best(daemon, options)
-
-
-def _watch(daemon: Daemon, options: argparse.Namespace, *, submitted: bool = False) -> int:
-    from tandemctl.watch import watch
-
-    return watch(daemon, "".join(options.words), submitted=submitted)
 
 
 def _list(daemon: Daemon, options: argparse.Namespace) -> int:
@@ -176,13 +161,6 @@ def _continues(client: TrainerClient, run_id: str) -> bool:
         return not isinstance(error, UnknownRun)
 
 
-def _export(daemon: Daemon, options: argparse.Namespace) -> int:
-    from tandemctl.export import export
-
-    export(daemon, options)
-    return ExitCode.DONE
-
-
 def _health(daemon: Daemon, options: argparse.Namespace) -> int:
     del options
     health = daemon.client.health()
@@ -203,15 +181,15 @@ def _health(daemon: Daemon, options: argparse.Namespace) -> int:
 _COMMANDS: dict[str, Callable[[Daemon, argparse.Namespace], int]] = {
     "submit": _submit,
     "sweep": _sweep,
-    "best": _best,
-    "compare": _compare,
+    "best": best,
+    "compare": compare,
     "list": _list,
-    "watch": _watch,
+    "watch": lambda daemon, options: watch(daemon, "".join(options.words)),
     "cancel": _cancel,
     "pause": lambda daemon, options: _each(daemon, options.words, daemon.client.pause, "paused"),
     "resume": lambda daemon, options: _each(daemon, options.words, daemon.client.resume, "resumed"),
     "delete": lambda daemon, options: _each(daemon, options.words, daemon.client.delete, "deleted"),
     "logs": _logs,
-    "export": _export,
+    "export": export,
     "health": _health,
 }

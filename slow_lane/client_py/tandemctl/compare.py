@@ -3,6 +3,7 @@
 import argparse
 import json
 import math
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -27,7 +28,7 @@ class Result:
     text: str  # such as "93.25 ± 1.5 of 100"
 
 
-def compare(daemon: Daemon, options: argparse.Namespace, now: float) -> int:
+def compare(daemon: Daemon, options: argparse.Namespace) -> int:
     """Prints the runs of a command line, the best first."""
     results = _results(daemon, options)
     if options.json:
@@ -39,7 +40,7 @@ def compare(daemon: Daemon, options: argparse.Namespace, now: float) -> int:
         (
             *(printable(run.run.run_id), one_line(run.run_name, _NAME_CHARACTERS), state_of(run)),
             *(one_line(run.parameters.get(name, ""), _NAME_CHARACTERS) for name in names),
-            *(result.text, f"{run.steps:,}", f"{run.episodes:,}", age_of(run, now)),
+            *(result.text, f"{run.steps:,}", f"{run.episodes:,}", age_of(run, time.time())),
         )
         for result in results
         for run in [result.run]

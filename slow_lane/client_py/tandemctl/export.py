@@ -129,8 +129,8 @@ def rows_of(stream: str, messages: Iterable[Any]) -> list[str]:
     ]
 
 
-def export(daemon: Daemon, options: argparse.Namespace) -> None:
-    """Exports the events that the command line names."""
+def export(daemon: Daemon, options: argparse.Namespace) -> int:
+    """Exports the events that the command line names; returns 0."""
     (run_id,) = options.words
     stream = next((name for name in ("episodes", "lifecycle", "scalars") if getattr(options, name)), "steps")
     client = daemon.client
@@ -139,7 +139,7 @@ def export(daemon: Daemon, options: argparse.Namespace) -> None:
         scalars = last_attempts(client.scalars(run_id, follow=False), [each.scalars for each in run.attempts[1:]])
         begin = run.attempts[-1].episodes if run.attempts else 0
         write_tensorboard(options.out, scalars, client.episodes(run_id, since_seq=begin, follow=False))
-        return
+        return 0
     columns = ",".join((COLUMNS[stream], *further_columns(stream)))
     output = replaced(options.out) if options.out else contextlib.nullcontext(show)
     with output as write, _progress(getattr(run, stream)) as advance:
@@ -155,6 +155,7 @@ def export(daemon: Daemon, options: argparse.Namespace) -> None:
             advance(len(block.messages))
         if table is not None:
             table.close()
+    return 0
 
 
 @contextlib.contextmanager
