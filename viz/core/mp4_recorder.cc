@@ -16,6 +16,7 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "base/error.h"
 #include "base/os/linux/open_above_standard_streams.h"
 #include "viz/core/matroska_stream.h"
@@ -131,36 +132,15 @@ absl::Status Mp4Recorder::Spawn(const Frame& frame) {
   }
   // Frames come at any rate: each keeps its time, in milliseconds. x264 needs
   // even sides. Fragments: see the header.
-  std::vector<std::string> words = {
-      ffmpeg_,
-      "-hide_banner",
-      "-nostats",
-      "-loglevel",
-      "error",
-      "-y",
-      "-f",
-      "matroska",
-      "-i",
-      "pipe:0",
-      "-vf",
-      "pad=ceil(iw/2)*2:ceil(ih/2)*2",
-      "-fps_mode",
-      "passthrough",
-      "-enc_time_base",
-      "1:1000",
-      "-c:v",
-      "libx264",
-      "-preset",
-      "veryfast",
-      "-pix_fmt",
-      "yuv420p",
-      "-force_key_frames",
-      "expr:gte(t,n_forced)",
-      "-movflags",
-      "+frag_keyframe+empty_moov+default_base_moof",
-      "-f",
-      "mp4",
-      path_};
+  std::vector<std::string> words = absl::StrSplit(
+      "-hide_banner -nostats -loglevel error -y -f matroska -i pipe:0 "
+      "-vf pad=ceil(iw/2)*2:ceil(ih/2)*2 -fps_mode passthrough "
+      "-enc_time_base 1:1000 -c:v libx264 -preset veryfast -pix_fmt yuv420p "
+      "-force_key_frames expr:gte(t,n_forced) "
+      "-movflags +frag_keyframe+empty_moov+default_base_moof -f mp4",
+      ' ');
+  words.insert(words.begin(), ffmpeg_);
+  words.push_back(path_);
   const UniqueFd null(OpenAboveStandardStreams("/dev/null", O_WRONLY));
   TANDEM_ASSIGN_OR_RETURN(
       pid_, StartProgram(std::move(words), {.input = its_input.get(),
