@@ -51,8 +51,6 @@ def _name(package: dict[str, Any]) -> str:
 
 
 class _Lock:
-    """The packages of one lock file."""
-
     def __init__(self) -> None:
         self.pins: Pins = {}
         self._hashes: dict[str, set[str]] = collections.defaultdict(set)
@@ -68,7 +66,6 @@ class _Lock:
             self.lists[name].add(needed_by)
 
     def text(self) -> str:
-        """Returns the lock file's text."""
         lines = []
         for name in sorted(self.pins):
             hashes = [f"    --hash=sha256:{digest}" for digest in sorted(self._hashes[name])]

@@ -142,8 +142,6 @@ def _abseil(source: Path, build: Path) -> Iterable[Path]:
 
 
 class _Ninja:
-    """The lines of build.ninja."""
-
     def __init__(self, root: Path, build: Path, abseil: Path, googletest: Path) -> None:
         self._build = build
         self._lines = [_RULES.format(root=root, build=build, abseil=abseil, googletest=googletest)]
@@ -167,7 +165,6 @@ class _Ninja:
         return made
 
     def write(self) -> None:
-        """Writes the file."""
         _write(self._build / "build.ninja", "\n".join(self._lines))
 
 

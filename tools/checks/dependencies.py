@@ -133,7 +133,6 @@ def read_graph(xml: str) -> list[Rule]:
 
 
 def _is_for_tests(rule: ElementTree.Element) -> bool:
-    """Tells whether a rule is a test, or declares that only tests use it."""
     testonly = rule.find("boolean[@name='testonly']")
     return rule.get("class", "").endswith("_test") or (testonly is not None and testonly.get("value") == "true")
 

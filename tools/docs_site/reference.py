@@ -156,7 +156,6 @@ def variables() -> str:
 
 
 def _sources() -> list[Path]:
-    """Returns the product's sources in C++ and Python."""
     listed = subprocess.run(
         ["git", "ls-files", "*.cc", "*.h", "*.py"], check=True, capture_output=True, text=True, cwd=_ROOT
     ).stdout.split()

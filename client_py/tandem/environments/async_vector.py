@@ -237,7 +237,6 @@ class AsyncVectorEnv(WorkerVectorEnv, GymnasiumVectorEnv):
 
 @contextlib.contextmanager
 def _in_time() -> Iterator[None]:
-    """Turns a StepTimeout into a CallTimeout."""
     try:
         yield
     except StepTimeout as error:

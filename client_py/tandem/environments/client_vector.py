@@ -80,7 +80,6 @@ class ClientVectorEnv(NotPicklable, GymnasiumVectorEnv, metaclass=Sb3Hint):
         self._stepper: VectorStep | ImageStep = self._make_stepper(client)
 
     def _autoreset_of(self, client: SharedMemoryClient) -> AutoresetMode:
-        """Returns the environments' autoreset mode."""
         return client.autoreset_mode
 
     def _change_autoreset(self, mode: AutoresetMode) -> None:

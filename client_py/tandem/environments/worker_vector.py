@@ -127,7 +127,6 @@ class WorkerVectorEnv(ClientVectorEnv, GymnasiumVectorEnv):
         self._infos.close()
 
     def _last_observations(self) -> Obs:
-        """Returns copies of the observations of the last exchange."""
         if self.closed:
             raise self._closed_error("reset")
         return self._observations.batch()
@@ -310,7 +309,6 @@ class WorkerVectorEnv(ClientVectorEnv, GymnasiumVectorEnv):
         return Halves(self._lanes)
 
     def _with_stacks(self, error: StepTimeout) -> StepTimeout:
-        """Returns the error with the stacks of the workers that it names."""
         error.args = (f"{error}{self._workers.stacks(error.workers[:_MOST_STACKS] or None)}",)
         return error
 
@@ -434,7 +432,6 @@ class WorkerVectorEnv(ClientVectorEnv, GymnasiumVectorEnv):
 
 
 def _add_facts(native: NativeClient, pool: WorkerPool, failures: NDArray[np.int64], error: TandemError) -> None:
-    """Sets the attributes of an error of the region."""
     if isinstance(error, EnvFailed) and native.last_failure is not None:
         error.worker, error.env_id = native.last_failure
         error.episode, step = failures[error.env_id].tolist()

@@ -130,7 +130,6 @@ class ActorPool:
                     free[node.id][name] -= amount
 
     def _used(self, node: Node, name: str) -> float:
-        """Returns how much of a resource of a node the workers there take."""
         taken = self._placement.taken(node.resources).get(name, 0.0)
         return taken * sum(worker.node is not None and worker.node.id == node.id for worker in self.workers)
 

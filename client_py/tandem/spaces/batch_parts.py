@@ -127,7 +127,6 @@ class Part(abc.ABC):
         return "all" if index is None else self._site.name_of(self._site.first_env + index)
 
     def _broken(self, expected: str, found: str, index: int) -> BrokenPeer:
-        """Returns the error for the bytes in a row."""
         return BrokenPeer(
             f"{self._site.name}{place(self._path)}: expected {expected} for {self._name_of(index)}, "
             f"found {found}; another program may write to the region"

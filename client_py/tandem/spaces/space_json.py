@@ -89,7 +89,6 @@ def _text_to_json(space: spaces.Text, path: str) -> Json:
 
 
 def _dtype_to_json(space: spaces.Space[Any], path: str) -> Json:
-    """Returns the entry of a dtype that is not the default."""
     dtype = field_dtype(space.dtype, path, _NAME)
     return {} if dtype == _INT64 else {"dtype": dtype.name}
 
@@ -254,7 +253,6 @@ def _integers(said: Any, name: str, shape: tuple[int, ...], dtype: np.dtype[Any]
 def _bounds(
     value: Json, name: str, shape: tuple[int, ...], dtype: np.dtype[Any], path: str
 ) -> tuple[NDArray[Any], NDArray[np.bool_]]:
-    """Returns a Box's bounds and which of them are infinite."""
     said = _one_or_all(value.get(name), name, shape, path)
     if dtype.kind != "f":
         infinity = {"low": "-inf", "high": "inf"}[name] if dtype.kind == "i" else None

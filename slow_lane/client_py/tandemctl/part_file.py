@@ -91,7 +91,6 @@ def _failures(path: str) -> Iterator[None]:
 
 
 def _mode_of(path: str) -> int | None:
-    """Returns the mode of the file there; None: there is none."""
     try:
         found = os.stat(path)
     except FileNotFoundError:
