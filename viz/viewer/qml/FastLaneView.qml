@@ -13,6 +13,25 @@ Item {
     readonly property color stateColor: tab.live ? theme.good : tab.paused ? theme.still
                                       : tab.status === "stale" ? theme.late : theme.bad
 
+    component Note: Rectangle {
+        property alias words: label.text
+        property alias wordsName: label.objectName
+        width: parent.width
+        height: label.height + 18
+        radius: 8
+        color: view.theme.veil
+        border.width: 1
+
+        Words {
+            id: label
+            anchors { left: parent.left; right: parent.right; margins: 14; verticalCenter: parent.verticalCenter }
+            horizontalAlignment: Text.AlignHCenter
+            wrapMode: Text.Wrap
+            color: view.theme.veilText
+            font.pixelSize: view.theme.normal
+        }
+    }
+
     Rectangle {
         id: stage
         anchors {
@@ -157,52 +176,24 @@ Item {
                 }
             }
 
-            Rectangle {
+            Note {
                 visible: view.tab.errorText.length > 0
-                width: parent.width
-                height: error.height + 18
-                radius: 8
-                color: view.theme.veil
-                border { width: 1; color: view.theme.bad }
-
-                Words {
-                    id: error
-                    objectName: "error"
-                    anchors { left: parent.left; right: parent.right; margins: 14
-                              verticalCenter: parent.verticalCenter }
-                    horizontalAlignment: Text.AlignHCenter
-                    wrapMode: Text.Wrap
-                    text: "The engine could not draw this image: " + view.tab.errorText
-                    color: view.theme.veilText
-                    font.pixelSize: view.theme.normal
-                }
+                border.color: view.theme.bad
+                wordsName: "error"
+                words: "The engine could not draw this image: " + view.tab.errorText
             }
 
-            Rectangle {
+            Note {
                 visible: view.tab.hasImage && !view.tab.live
-                width: parent.width
-                height: old.height + 18
-                radius: 8
-                color: view.theme.veil
-                border { width: 1; color: view.stateColor }
-
-                Words {
-                    id: old
-                    anchors { left: parent.left; right: parent.right; margins: 14
-                              verticalCenter: parent.verticalCenter }
-                    horizontalAlignment: Text.AlignHCenter
-                    wrapMode: Text.Wrap
-                    text: "This image is " + view.tab.ageText + " old. "
-                          + (view.tab.paused
-                             ? "Paused here; " + (view.tab.reason.length > 0
-                               ? "meanwhile the run was lost: " + view.tab.reason + "."
-                               : "the run goes on.") + " Space: back to live."
-                             : view.tab.reason.length > 0
-                               ? "It is lost: " + view.tab.reason + ". Attaching again by itself."
-                               : "No new frame since.")
-                    color: view.theme.veilText
-                    font.pixelSize: view.theme.normal
-                }
+                border.color: view.stateColor
+                words: "This image is " + view.tab.ageText + " old. "
+                      + (view.tab.paused
+                         ? "Paused here; " + (view.tab.reason.length > 0
+                           ? "meanwhile the run was lost: " + view.tab.reason + "."
+                           : "the run goes on.") + " Space: back to live."
+                         : view.tab.reason.length > 0
+                           ? "It is lost: " + view.tab.reason + ". Attaching again by itself."
+                           : "No new frame since.")
             }
         }
     }
