@@ -287,7 +287,10 @@ class Adaptor:
 
     def scene(self) -> bytes:
         """Returns the file of the live scene."""
-        return self._bytes("scene", self._engine.scene())
+        glb = self._engine.scene()
+        if not isinstance(glb, bytes | bytearray | memoryview):
+            raise EngineFailed(f"scene of {self._name}: expected the bytes of a .glb file, found {described(glb)}")
+        return bytes(glb)
 
     def poses(self, envs: Sequence[int], nodes: int) -> NDArray[np.float32]:
         """Returns the poses of the nodes of some environments, float32[n, nodes, 7]."""
@@ -302,11 +305,17 @@ class Adaptor:
     def call_own(self, method: int, data: bytes) -> bytes:
         """Returns the answer of a method of the engine's own, by its number in `own_methods`."""
         name = list(self._engine.own_methods)[method]
-        return self._bytes(f"call_own({name!r})", self._engine.call_own(name, data))
+        answer = self._engine.call_own(name, data)
+        if not isinstance(answer, bytes | bytearray | memoryview):
+            raise EngineFailed(f"call_own({name!r}) of {self._name}: expected bytes, found {shown(answer)}")
+        return bytes(answer)
 
     def save_state(self, env: int) -> bytes:
         """Returns an environment's state."""
-        return self._bytes("save_state", self._engine.save_state(env))
+        state = self._engine.save_state(env)
+        if not isinstance(state, bytes | bytearray | memoryview):
+            raise EngineFailed(f"save_state of {self._name}: expected bytes, found {shown(state)}")
+        return bytes(state)
 
     def load_state(self, env: int, data: bytes) -> None:
         """Passes a state."""
@@ -322,11 +331,6 @@ class Adaptor:
                     given[name] = tuple(value.tolist())
             contract = SimulationContract(**given)
         return [str(name) for name in self._engine.set_contract(envs, contract, seed)]
-
-    def _bytes(self, what: str, value: object) -> bytes:
-        if not isinstance(value, bytes | bytearray | memoryview):
-            raise EngineFailed(f"{what} of {self._name}: expected bytes, found {shown(value)}")
-        return bytes(value)
 
     def _floats(self, what: str, value: Any, size: int) -> NDArray[np.float32]:
         array = np.asarray(value)
