@@ -5,10 +5,6 @@
 // Data flow: texts -> ClippedLines -> standard output.
 // Ownership: one command; destruction restores the terminal. The caller handles
 // signals, and calls Leave before the process ends in another way.
-//
-//   Screen screen;
-//   screen.Show(text);
-//   screen.Leave();  // before a stop by Ctrl-Z; the next Show returns
 
 #pragma once
 

@@ -2,10 +2,6 @@
 // library.
 //
 // Data flow: name and request -> Engine.
-//
-//   TaskRequest request = {.num_envs = 64, .threads = 2};
-//   request.options = *TaskOptions::Parse(R"({"g": 9.81})");
-//   MakeClassicControlEngine("Pendulum-v1", std::move(request));
 
 #pragma once
 

@@ -2,8 +2,6 @@
 //
 // Data flow: a task's sizes -> CheckRegionRoom -> the environments, which may
 // take minutes to make; the host reserves the region only after that.
-//
-//   TANDEM_RETURN_IF_ERROR(CheckRegionRoom(num_envs, obs_size, act_size));
 
 #pragma once
 

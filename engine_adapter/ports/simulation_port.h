@@ -2,8 +2,6 @@
 //
 // Data flow: services agent and scene -> SimulationPort -> EngineHost's loop.
 // Ownership: the host owns it; the stepping thread calls it between exchanges.
-//
-//   absl::Status status = simulation->SetPaused(true);
 
 #pragma once
 

@@ -4,10 +4,6 @@
 // Data flow: request -> RandomizationPort, SimulationPort -> response.
 // Ownership: the host owns it; the stepping thread calls it between exchanges.
 // It does not depend on the RPC rings.
-//
-//   AgentService agent(engine->schema(), engine->ports().randomization,
-//                      simulation);
-//   auto response = agent.ResetAgent(request);
 
 #pragma once
 

@@ -1,9 +1,6 @@
 // The environments of a request.
 //
 // Data flow: env_ids, agent_name or robot_name of a request -> environments.
-//
-//   absl::StatusOr<std::vector<uint32_t>> envs =
-//       SelectEnvs(request.env_ids, request.agent_name, num_envs);
 
 #pragma once
 

@@ -6,9 +6,6 @@
 // MainThreadQueue -> rpc::ImageFrameT, in the stepping thread.
 // Ownership: the host owns them; the stepping thread calls them between
 // exchanges. The services do not depend on the RPC rings.
-//
-//   CameraService camera(ports.camera, simulation, queue, schema.num_envs);
-//   camera.GetCameraFrame(request, answer);
 
 #pragma once
 

@@ -3,9 +3,6 @@
 // Data flow: WatchScene -> LiveScene -> the scene's segment; the stream's items
 // say which segment, and which environments are in it.
 // Ownership: the host owns it; the stepping thread calls it between exchanges.
-//
-//   LiveSceneService service(&live_scene);
-//   absl::StatusOr<RpcStream> stream = service.WatchScene(request);
 
 #pragma once
 

@@ -3,10 +3,6 @@
 //
 // Data flow: RpcHost -> ModelService -> MujocoModelPort.
 // Ownership: RpcHost owns it. The stepping thread calls it between exchanges.
-//
-//   ModelService service(ports.mujoco->model(), simulation, num_envs);
-//   absl::StatusOr<rpc::GetFullStateResponseT> state =
-//       service.GetFullState(request);
 
 #pragma once
 

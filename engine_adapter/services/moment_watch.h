@@ -3,8 +3,6 @@
 // Data flow: SimulationPort's changes -> IsNew -> a stream's next item, or
 // none.
 // Ownership: one stream owns it.
-//
-//   if (!watch.IsNew()) return Items();  // nothing new
 
 #pragma once
 

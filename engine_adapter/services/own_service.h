@@ -3,9 +3,6 @@
 // Data flow: request -> OwnMethodPort, by the method's name -> response.
 // Ownership: the host owns it; the stepping thread calls it between exchanges.
 // It does not depend on the RPC rings.
-//
-//   OwnService own(engine->ports().own, description.own_methods, simulation);
-//   own.CallOwn(request, answer);
 
 #pragma once
 

@@ -4,9 +4,6 @@
 // answer.
 // Ownership: the host owns it; the stepping thread calls it between exchanges.
 // It does not depend on the RPC rings.
-//
-//   SceneService service(engine->ports().scene, &simulation, num_envs);
-//   auto response = service.GetSceneInfo(request);
 
 #pragma once
 

@@ -2,9 +2,6 @@
 //
 // Data flow: request -> StatePort, StateRows -> response.
 // Ownership: the host owns it; the stepping thread calls it between exchanges.
-//
-//   StatesService states(engine->schema(), engine->ports().states, simulation);
-//   auto response = states.SaveStates(request);
 
 #pragma once
 

@@ -5,12 +5,6 @@
 // Data flow: an accepted socket -> SO_PEERCRED (Unix) or NETLINK_SOCK_DIAG (TCP
 // on this machine) -> a user id, or nothing.
 // Ownership: one thread, which owns the object.
-//
-//   PeerOwners owners;
-//   const std::optional<uid_t> owner = owners.OwnerOf(connection);
-//   if (!owner.has_value()) ...   // unknown: neither a user nor root
-//   const absl::StatusOr<AllowedUsers> users = AllowedUsers::Parse("alice");
-//   if (!users->Has(*owner)) ...
 
 #pragma once
 

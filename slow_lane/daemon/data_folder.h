@@ -4,11 +4,6 @@
 // held by its descriptor -> the working directory, and an flock(2) on the
 // folder.
 // Ownership: the daemon's main thread.
-//
-//   absl::StatusOr<DataFolder> folder = DataFolder::Enter(path, {"tandem.db"});
-//   if (!folder.ok()) return folder.status();
-//   ...                 // a return here removes a new folder
-//   folder->Keep();     // the daemon serves: the folder stays
 
 #pragma once
 

@@ -5,13 +5,6 @@
 // RunDescription (the wire). Changes of a run -> memory, at once -> the store
 // -> once durable, the run's record and the hub. Ownership: the supervisor's;
 // its thread (EventLoop) alone calls.
-//
-//   LiveRun* const run = runs.Find(run_id);
-//   runs.MoveTo(run, gymgui::trainer::RUN_STATUS_RDY);
-//   runs.WorkOn(run, [query] {
-//     EndTree(query, 5.0);                     // on the run's own thread
-//     return [] { ... };                       // on the loop's thread
-//   });
 
 #pragma once
 

@@ -4,12 +4,6 @@
 // Data flow: what the runs reserve -> Take -> Has, for the next run in the
 // queue.
 // Ownership: a value type; the RunStarter makes one for each dispatch.
-//
-//   MachineRoom room({.cpus = 4, .memory_mb = 16'000});
-//   room.Take({.cpus = 3});
-//   room.Has({.cpus = 2});    // false
-//   room.Has({.cpus = 9});    // false: as many as the machine has
-//   room.Name({.cpus = 2});   // "2 of 4 cores"
 
 #pragma once
 

@@ -6,12 +6,6 @@
 // Ownership: one thread uses it. It keeps its tables from line to line, so a
 // line similar to earlier ones allocates only memory for its message.
 //
-//   EventLineParser parser;
-//   switch (parser.Parse(line, &batch)) {  // adds to the batch
-//     case LineKind::kStep: batch.mutable_steps()->rbegin()->set_seq_id(7); ...
-//     case LineKind::kMalformed: Keep(line, parser.reason());
-//   }
-//
 // The kinds of lines:
 //
 //   first byte after blanks     content                              kind

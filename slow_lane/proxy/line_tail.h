@@ -5,14 +5,6 @@
 // Ownership: the reader owns it; one thread uses it. Its only lasting state is
 // an offset: another LineTail can continue at `next_offset` later.
 //
-//   absl::StatusOr<LineTail> tail = LineTail::Open("stdout.jsonl", offset);
-//   while (true) {
-//     absl::StatusOr<std::optional<TailLine>> line = tail->Next();
-//     if (!line.ok()) return line.status();
-//     if (!line->has_value()) break;  // try again later
-//     Use((*line)->text);             // valid until the next Next()
-//   }
-//
 // The writer only appends. A file that became shorter is detected when it ends
 // before the read bytes. A file that was cut and has grown again is detected
 // when the last bytes that this reader read have changed.

@@ -4,9 +4,6 @@
 // Data flow: the daemon's answer, the variables TANDEM_DAEMON and
 // TANDEM_REMOTE_TOKEN -> the run's folder on this machine. The run's folder on
 // the daemon's machine -> tandem.telemetry.ray_job, in place of this process.
-//
-//   DaemonLink link(DaemonOfRemote(), credentials);
-//   TANDEM_RETURN_IF_ERROR(MakeRemoteFolder(run_id, folder, link));
 
 #pragma once
 

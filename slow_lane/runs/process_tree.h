@@ -9,11 +9,6 @@
 // nearest subreaper. The run's proxy is a subreaper and a root, so the search
 // finds the process.
 //
-//   TreeQuery query{.token = plan.token, .roots = {proxy, worker},
-//                   .excluded = {proxy.pid}};
-//   absl::StatusOr<TreeEnd> end = EndTree(query, 5.0);
-//   if (!end->left.empty()) report(end->Describe());
-//
 // The caller must keep a dead root as a zombie until its tree has ended
 // (worker_launch.h): its pid identifies the session.
 

@@ -1,7 +1,5 @@
 // The files of a run's folder that go from the worker's machine to the
 // daemon's.
-//
-//   if (IsRelayedFile("eval_summary.json")) Send(...);
 
 #pragma once
 

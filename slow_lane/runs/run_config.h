@@ -4,12 +4,6 @@
 // the launch of its worker. The canonical text (sorted keys, with defaults) is
 // stored; the digest is computed from it.
 //
-//   absl::StatusOr<RunConfig> config =
-//       ParseSubmittedConfig(request.config_json());
-//   if (!config.ok()) return config.status();
-//   config->gpus_requested;  // 0 to 8
-//   config->digest;          // of config->canonical_json
-//
 // slow_lane/docs/slow_lane.md describes each key.
 
 #pragma once

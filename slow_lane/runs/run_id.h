@@ -3,9 +3,6 @@
 //
 // Data flow: clock and random bytes -> MakeRunId -> a run's key in the table,
 // and the name of its folder. The order of ids is that of the clock.
-//
-//   if (absl::Status s = CheckRunId(request.run_id()); !s.ok()) return s;
-//   const std::string run_id = MakeRunId();  // "01ARZ3NDEKTSV4RRFFQ69G5FAV"
 
 #pragma once
 

@@ -5,11 +5,6 @@
 //
 // Data flow: LaunchWorker sets both -> /proc/PID/environ, prlimit -> a process
 // that searches for the run's processes.
-//
-//   plan.token = MakeToken();
-//   const RunToken token(plan.token);
-//   token.IsOf(stat);
-//   RunTokenOf(pid);  // "01ARZ3..." or nothing
 
 #pragma once
 

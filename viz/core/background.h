@@ -5,12 +5,6 @@
 // Data flow: Newest -> a WorkThread reads at most once a second, while results
 // are asked for -> the next Newest returns it.
 // Ownership: a front end; work in progress shares these objects.
-//
-//   auto report = std::make_shared<SlowRead<std::string>>();
-//   if (auto text = report->Newest(&thread, now, 0, [] { return Read(); })) {
-//     Show(*text);
-//   }
-//   std::shared_ptr<Pending> pending = StartAction(&thread, [] { ... }, {});
 
 #pragma once
 

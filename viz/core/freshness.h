@@ -6,12 +6,6 @@
 // Ownership: one FrameWatch. The caller passes the times: no clock, no system
 // call, no allocation.
 //
-//   Freshness freshness;
-//   freshness.SetLink(Link::kAttached);
-//   freshness.SawOldFrame(now);              // found on attaching
-//   freshness.SawNewFrame(previous_poll);    // published after that poll
-//   freshness.StateAt(now);                  // kConnected
-//
 // The state for each link and frame:
 //
 //   link          newest frame                          state

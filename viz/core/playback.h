@@ -4,11 +4,6 @@
 // Data flow: the user's freeze, scrub and resume -> the shown time -> a Tape.
 // Ownership: one view; one thread. The caller passes the times.
 //
-//   Playback playback;
-//   playback.Freeze(now, watch.freshness());
-//   if (auto frame = playback.SeekTo(5'000'000'000, now, tape)) Show(*frame);
-//   playback.Resume();
-//
 //   state     call        next state
 //   live      Freeze      frozen at the newest frame
 //   live      SeekTo      frozen at the frame found

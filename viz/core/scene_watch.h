@@ -7,11 +7,6 @@
 // Ownership: the views of all browsers share it; one thread. With the last view
 // it ends, and the engine publishes no more.
 //
-//   SceneWatch watch("demo", &work_thread);
-//   std::shared_ptr<std::vector<uint32_t>> wanted = watch.Join();
-//   *wanted = {0, 1};
-//   if (watch.Poll(MonotonicNanos())) Show(*watch.newest());
-//
 //   state      meaning                              goes on looking
 //   kWaiting   nothing was found yet                yes
 //   kLive      a scene is attached                  yes
