@@ -53,8 +53,10 @@ auto Guarded(const Call& call) -> decltype(call()) {
   } catch (const std::exception& error) {
     return MakeError(ErrorCode::kEngineFailed,
                      absl::StrCat("the engine threw: ", error.what()));
+#ifdef __GLIBCXX__  // elsewhere a cancellation of the thread is no exception
   } catch (abi::__forced_unwind&) {
-    throw;  // a cancellation of the thread; it must continue
+    throw;  // it must continue
+#endif
   } catch (...) {
     return MakeError(ErrorCode::kEngineFailed,
                      "the engine threw an object that is no std::exception");

@@ -46,8 +46,12 @@ struct ControlGroupPaths {
 std::optional<MemoryLimit> TightestMemoryLimit(
     const ControlGroupPaths& paths = {});
 
-// Returns the lesser of the kernel's MemAvailable and the available bytes of
-// this process's control groups; the largest number if both are unreadable.
+// Returns the memory that the machine can still give, whatever control groups
+// allow; the largest number if it is unknown. Linux: MemAvailable, from a file.
+uint64_t FreeMachineBytes();
+
+// Returns the lesser of FreeMachineBytes and the available bytes of this
+// process's control groups.
 // Reads files.
 uint64_t AvailableMemoryBytes(const ControlGroupPaths& groups = {});
 

@@ -22,7 +22,7 @@ using nlohmann::json;
 
 constexpr std::array kTypeNames = {"float64", "float32", "int64"};
 
-const char* NameOf(NumberType type) {
+const char* NumberName(NumberType type) {
   return kTypeNames.at(static_cast<size_t>(type));
 }
 
@@ -87,7 +87,7 @@ json SpaceToJson(const Space& space, uint32_t size) {
           {"shape", {size}},
           {"low", BoundsToJson(box.low)},
           {"high", BoundsToJson(box.high)},
-          {"dtype", NameOf(box.type)}};
+          {"dtype", NumberName(box.type)}};
 }
 
 // The functions below throw json::exception if a value has another type, and
@@ -262,7 +262,7 @@ absl::StatusOr<std::string> ToJson(const TaskDescription& description,
     }
     infos.push_back({{"name", field.name},
                      {"length", field.length ? json(*field.length) : json()},
-                     {"dtype", NameOf(field.type)},
+                     {"dtype", NumberName(field.type)},
                      {"at_reset", field.at_reset}});
   }
   json all = {{"max_episode_steps", description.max_episode_steps},

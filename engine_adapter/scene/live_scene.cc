@@ -20,7 +20,7 @@
 namespace tandem {
 namespace {
 
-constexpr int64_t kRefreshNs = 1'000'000'000;
+constexpr int64_t kSignOfLifeNs = 1'000'000'000;
 
 }  // namespace
 
@@ -146,7 +146,7 @@ void SceneThread::MakeSegment() {
 }
 
 void SceneThread::AwaitNews() {
-  const int64_t refresh_ns = MonotonicNanos() + kRefreshNs;
+  const int64_t refresh_ns = MonotonicNanos() + kSignOfLifeNs;
   int64_t wake_ns = pace_->due_ns();
   do {
     turn_.SleepUntil(wake_ns, [] { return false; });

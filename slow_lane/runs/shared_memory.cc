@@ -3,7 +3,7 @@
 #include <sys/stat.h>
 
 #include "absl/strings/str_cat.h"
-#include "base/os/linux/region_paths.h"
+#include "base/os/posix/region_paths.h"
 #include "slow_lane/runs/process_identity.h"
 
 namespace tandem::slow_lane {

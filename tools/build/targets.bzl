@@ -5,7 +5,7 @@
     cc_library(name = "ring")       # ring.cc and ring.h, whichever exist
     cc_test(name = "ring_test")     # ring_test.cc, which tests :ring, with GoogleTest's main
     cc_library(name = "test_ring")  # testing/test_ring.cc and .h, if they exist: testonly
-    cc_library(name = "machine")    # machine.h and linux/machine.cc
+    cc_library(name = "machine")    # machine.h, linux/machine.cc and posix/machine.cc
 
     py_library(name = "services")   # services.py, or else the modules of the folder services/ but for its tests
     py_test(name = "look_test")     # look_test.py, which tests :look if it exists, with pytest's main
@@ -58,7 +58,7 @@ def with_tested(name, deps, suffix = "_test"):
     return [":" + target] + deps if is_usable and ":" + target not in deps else deps
 
 def _file(name, suffix):
-    return native.glob([name + suffix, "testing/" + name + suffix, "linux/" + name + suffix])
+    return native.glob([folder + name + suffix for folder in ["", "testing/", "linux/", "posix/"]])
 
 def _modules(name):
     return native.glob([name + ".py"]) or native.glob([name + "/*.py"], exclude = [name + "/*_test.py"])

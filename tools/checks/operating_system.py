@@ -1,4 +1,4 @@
-"""Checks that only base/os/linux and base/os/windows know the operating system, by conditions or its headers.
+"""Checks that only the folders of base/os know the operating system, by conditions or its headers.
 
 Of sources in C and C++. What differs by system stands behind the headers of base/os, with a folder of sources for each
 system (docs/decisions/0081-one-layer-for-the-operating-system.md). A header `<name.h>` counts as the
@@ -19,6 +19,8 @@ from tools.checks.source_files import NO_COMPONENTS, source_files
 EXCEPTIONS = {
     "base/os/end_with_parent.h": "programs for Linux, and tests, begin with it",
     "base/os/linux/": "the layer's sources",
+    "base/os/macos/": "the same",
+    "base/os/posix/": "the same, of Linux and macOS",
     "base/os/windows/": "the same",
     "engine_adapter/conformance/": "tests of an engine's server, which they stop and kill",
     "engine_adapter/mujoco/render/egl_context.cc": "EGL, from a library loaded when it is needed",
@@ -52,7 +54,7 @@ def _is_of_the_system(header: str) -> bool:
     header = posixpath.normpath(header)
     if (
         _SYSTEM_FOLDER.match(header)
-        or header.startswith(("base/os/linux/", "base/os/windows/"))
+        or re.match("base/os/.*/", header)
         or header in ("csignal", *EXCEPTIONS)
     ):
         return True

@@ -12,7 +12,7 @@ from tools.checks.operating_system import exception_of, find_problems
         '#include "fcntl.h"',
         "#include <sys/mman.h>",
         "  # include <Windows.h>",
-        '#include "base/os/linux/region_paths.h"',
+        '#include "base/os/posix/region_paths.h"',
         '#include "base/os/windows/native.h"',
         "#include <mach-o/dyld.h>",
         "#include <csignal>",

@@ -20,7 +20,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/error.h"
-#include "base/os/linux/region_paths.h"
+#include "base/os/posix/region_paths.h"
 #include "base/os/shared_region.h"
 #include "base/os/unique_fd.h"
 #include "schema/layout/field.h"

@@ -20,7 +20,7 @@
 #include "absl/strings/strip.h"
 #include "base/clock.h"
 #include "base/error.h"
-#include "base/os/linux/open_above_standard_streams.h"
+#include "base/os/posix/open_above_standard_streams.h"
 #include "base/os/unique_fd.h"
 #include "base/printable.h"
 #include "program/listening_sockets.h"

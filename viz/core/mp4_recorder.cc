@@ -18,7 +18,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "base/error.h"
-#include "base/os/linux/open_above_standard_streams.h"
+#include "base/os/posix/open_above_standard_streams.h"
 #include "viz/core/matroska_stream.h"
 #include "viz/core/program_start.h"
 

@@ -18,7 +18,7 @@
 #include "base/clock.h"
 #include "base/images/image_grid.h"
 #include "base/os/end_with_parent.h"
-#include "base/os/linux/region_paths.h"
+#include "base/os/posix/region_paths.h"
 #include "base/os/shared_region.h"
 #include "nlohmann/json.hpp"
 #include "schema/layout/lrbc.h"
@@ -154,7 +154,7 @@ Publisher::Publisher(const PatternRun& run) : run_(run) {
 Publisher::~Publisher() {
   if (pid_ > 0) Kill();
   unlink(path().c_str());
-  const std::string name = path().substr(sizeof(kSharedMemoryDir));
+  const std::string name = path().substr(RegionPath("").size());
   unlink(RegionPath(name, SharedRegion::Link::kSpare).c_str());
 }
 

@@ -12,7 +12,6 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
-#include "base/error.h"
 
 namespace tandem {
 namespace {
@@ -26,11 +25,6 @@ std::optional<uint64_t> BytesIn(const char* path, absl::string_view wanted) {
     if (key == wanted && file >> kibibytes) return kibibytes * 1024;
   }
   return std::nullopt;
-}
-
-uint64_t MachinesBytes() {
-  return BytesIn("/proc/meminfo", "MemAvailable:")
-      .value_or(std::numeric_limits<uint64_t>::max());
 }
 
 // Version 1 writes "no limit" as a number above this one.
@@ -111,11 +105,6 @@ void TakeTightest(const std::string& mount, absl::string_view path,
 
 }  // namespace
 
-uint64_t MemoryLimit::available_bytes() const {
-  const uint64_t held = used_bytes - reclaimable_bytes;
-  return limit_bytes - std::min(limit_bytes, held);
-}
-
 std::optional<MemoryLimit> TightestMemoryLimit(const ControlGroupPaths& paths) {
   std::optional<MemoryLimit> tightest;
   std::ifstream groups(paths.process);
@@ -136,44 +125,15 @@ std::optional<MemoryLimit> TightestMemoryLimit(const ControlGroupPaths& paths) {
   return tightest;
 }
 
-uint64_t AvailableMemoryBytes(const ControlGroupPaths& groups) {
-  const std::optional<MemoryLimit> limit = TightestMemoryLimit(groups);
-  const uint64_t machines = MachinesBytes();
-  return limit ? std::min(machines, limit->available_bytes()) : machines;
+uint64_t FreeMachineBytes() {
+  return BytesIn("/proc/meminfo", "MemAvailable:")
+      .value_or(std::numeric_limits<uint64_t>::max());
 }
 
 uint64_t ResidentMemoryBytes() {
   constexpr char kStatus[] = "/proc/self/status";
   return BytesIn(kStatus, "VmRSS:").value_or(0) +
          BytesIn(kStatus, "VmPTE:").value_or(0);
-}
-
-absl::Status CheckMemory(uint64_t bytes, absl::string_view what_needs,
-                         absl::string_view how_to_need_less,
-                         const ControlGroupPaths& groups) {
-  const std::optional<MemoryLimit> limit = TightestMemoryLimit(groups);
-  const uint64_t machines = MachinesBytes();
-  const std::string needs = absl::StrCat(what_needs, " ", bytes, " bytes of ");
-  if (limit && bytes > limit->available_bytes() &&
-      limit->available_bytes() <= machines) {
-    return MakeError(
-        ErrorCode::kOutOfSharedMemory,
-        absl::StrCat(needs, "memory, ", limit->available_bytes(),
-                     " are available: a control group limits its processes to ",
-                     limit->limit_bytes, " bytes, they use ", limit->used_bytes,
-                     ", of which ", limit->reclaimable_bytes,
-                     " can be reclaimed; ", how_to_need_less,
-                     ", or raise the limit (Docker: --memory), which stands "
-                     "in ",
-                     limit->file));
-  }
-  if (bytes > machines) {
-    return MakeError(ErrorCode::kOutOfSharedMemory,
-                     absl::StrCat(needs, "memory, ", machines,
-                                  " are available on this machine; ",
-                                  how_to_need_less, ", or end other programs"));
-  }
-  return absl::OkStatus();
 }
 
 }  // namespace tandem

@@ -6,10 +6,10 @@
 #include <string>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
 #include "base/error.h"
 #include "base/os/fork_guard.h"
-#include "base/os/linux/guarded_descriptors.h"
+#include "base/os/posix/guarded_descriptors.h"
+#include "base/os/posix/region_memory.h"
 
 namespace tandem {
 namespace {
@@ -38,7 +38,7 @@ std::optional<bool> IsLocked(const SharedRegion& region, int64_t byte) {
 }
 
 absl::StatusOr<SideLocks> SideLocks::On(const SharedRegion& region) {
-  const std::string path = absl::StrCat("/proc/self/fd/", region.handle());
+  const std::string path = PathToReopen(region.handle());
   const int own = OpenGuarded(path.c_str());
   if (own < 0) return MakeSystemError("open", path, errno);
   return SideLocks(own);

@@ -1,4 +1,4 @@
-#include "base/os/linux/region_paths.h"
+#include "base/os/posix/region_paths.h"
 
 #include <gtest/gtest.h>
 #include <unistd.h>

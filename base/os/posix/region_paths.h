@@ -1,4 +1,4 @@
-// The files of shared regions in /dev/shm.
+// The files of shared regions.
 //
 // Data flow: a file's name -> the region's name. RegionPath has the paths.
 
@@ -10,7 +10,7 @@
 
 namespace tandem {
 
-inline constexpr char kSharedMemoryDir[] = "/dev/shm";
+extern const char kSharedMemoryDir[];  // Linux: "/dev/shm"
 
 // If a file in kSharedMemoryDir is named as the spare link of a name, returns
 // that name; else "".

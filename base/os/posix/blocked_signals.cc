@@ -7,7 +7,7 @@
 namespace tandem {
 
 BlockedSignals::BlockedSignals() {
-  static_assert(sizeof(sigset_t) == sizeof(before_));
+  static_assert(sizeof(sigset_t) <= sizeof(before_));
   sigset_t all;
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, new (before_) sigset_t);

@@ -1,7 +1,6 @@
 #include "base/os/launcher_watch.h"
 
 #include <poll.h>
-#include <sys/eventfd.h>
 #include <unistd.h>
 
 #include <array>
@@ -12,6 +11,7 @@
 
 #include "base/os/blocked_signals.h"
 #include "base/os/fork_guard.h"
+#include "base/os/posix/descriptors.h"
 
 namespace tandem {
 
@@ -19,7 +19,7 @@ LauncherWatch::LauncherWatch(int pipe_fd, std::function<void()> on_left,
                              std::function<void()> on_stuck)
     : born_in_(ForkCount()),
       pipe_(pipe_fd),
-      stop_(eventfd(0, EFD_CLOEXEC)),
+      stop_(OpenEvent()),
       on_left_(std::move(on_left)),
       on_stuck_(std::move(on_stuck)) {
   if (!stop_.valid()) {
@@ -38,7 +38,7 @@ LauncherWatch::~LauncherWatch() {
     thread_.detach();
     return;
   }
-  eventfd_write(stop_.get(), 1);
+  SetEvent(stop_.get());
   thread_.join();
 }
 

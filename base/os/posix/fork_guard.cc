@@ -8,8 +8,8 @@
 #include <mutex>
 #include <vector>
 
-#include "base/os/linux/guarded_descriptors.h"
-#include "base/os/linux/open_above_standard_streams.h"
+#include "base/os/posix/guarded_descriptors.h"
+#include "base/os/posix/open_above_standard_streams.h"
 
 namespace tandem {
 namespace fork_guard_internal {
@@ -18,17 +18,17 @@ std::atomic<uint32_t> fork_count{0};
 namespace {
 
 // Held during fork, so that the child never has an incomplete list.
-struct Guarded {
+struct GuardedFds {
   std::mutex mutex;
   std::vector<int> descriptors;
 };
 
-Guarded& TheGuarded() {
-  static Guarded* const guarded = [] {
+GuardedFds& TheGuarded() {
+  static GuardedFds* const guarded = [] {
     pthread_atfork([] { TheGuarded().mutex.lock(); },
                    [] { TheGuarded().mutex.unlock(); },
                    [] {
-                     Guarded& mine = TheGuarded();
+                     GuardedFds& mine = TheGuarded();
                      for (const int fd : mine.descriptors) close(fd);
                      mine.descriptors.clear();
                      // relaxed: the child has one thread.
@@ -36,18 +36,18 @@ Guarded& TheGuarded() {
                          1, std::memory_order_relaxed);
                      mine.mutex.unlock();
                    });
-    return new Guarded;  // never destroyed: exit handlers may fork
+    return new GuardedFds;  // never destroyed: exit handlers may fork
   }();
   return *guarded;
 }
 
 // Forks count from the program's start on.
-[[maybe_unused]] const Guarded& kRegistered = TheGuarded();
+[[maybe_unused]] const GuardedFds& kRegistered = TheGuarded();
 
 }  // namespace
 
 int OpenGuarded(const char* path) {
-  Guarded& guarded = TheGuarded();
+  GuardedFds& guarded = TheGuarded();
   const std::lock_guard<std::mutex> lock(guarded.mutex);
   const int fd = OpenAboveStandardStreams(path, O_RDWR);
   if (fd >= 0) guarded.descriptors.push_back(fd);
@@ -55,7 +55,7 @@ int OpenGuarded(const char* path) {
 }
 
 void CloseGuarded(int fd) {
-  Guarded& guarded = TheGuarded();
+  GuardedFds& guarded = TheGuarded();
   const std::lock_guard<std::mutex> lock(guarded.mutex);
   std::erase(guarded.descriptors, fd);
   close(fd);
