@@ -1,11 +1,7 @@
 #include "program/screen.h"
 
-#include <sys/ioctl.h>
-#include <unistd.h>
-
 #include <cerrno>
 #include <cstdio>
-#include <cstdlib>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -13,6 +9,7 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "base/error.h"
+#include "program/terminal.h"
 
 namespace tandem {
 namespace {
@@ -24,13 +21,6 @@ constexpr char kLeave[] = "\x1b[?25h\x1b[?1049l";
 constexpr char kToTopLeft[] = "\x1b[H";
 constexpr char kClearRestOfLine[] = "\x1b[K";
 constexpr char kClearRest[] = "\x1b[J";  // clears to the end of the screen
-
-// Whether `descriptor` is a terminal, and TERM is neither empty nor "dumb".
-bool TakesEscapes(int descriptor) {
-  const char* const variable = std::getenv("TERM");
-  const absl::string_view kind = variable == nullptr ? "" : variable;
-  return !kind.empty() && kind != "dumb" && isatty(descriptor) == 1;
-}
 
 // Returns the first `count` code points.
 absl::string_view FirstCharacters(absl::string_view utf8, size_t count) {
@@ -81,20 +71,15 @@ std::vector<std::string> ClippedLines(absl::string_view text, size_t rows,
   return lines;
 }
 
-Screen::Screen() : replaces_(TakesEscapes(STDOUT_FILENO)) {}
+Screen::Screen() : replaces_(TerminalTakesEscapes()) {}
 
 absl::Status Screen::Show(const std::string& text) {
   if (!replaces_) return Print(text);
-  winsize window = {};
-  if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &window) != 0 || window.ws_row == 0 ||
-      window.ws_col == 0) {
-    window.ws_row = 24;
-    window.ws_col = 80;
-  }
+  const TerminalSize window = SizeOfTerminal();
   // The last column stays empty. After a character in it, the cursor would stay
   // there, and clearing the rest of the line would remove the character.
   const std::vector<std::string> lines =
-      ClippedLines(text, window.ws_row, window.ws_col - 1u);
+      ClippedLines(text, window.rows, window.columns - 1u);
   return Print(
       absl::StrCat(std::exchange(entered_, true) ? "" : kEnter, kToTopLeft,
                    absl::StrJoin(lines, absl::StrCat(kClearRestOfLine, "\r\n")),

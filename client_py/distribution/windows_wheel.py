@@ -1,7 +1,7 @@
 """Makes the wheel for Windows from the one for Linux: its Python sources and models, and programs built by mingw-w64.
 
 Left out is what Windows lacks (docs/platforms.md): the daemon with tandemctl, the gateway, and views. The modules
-and the engine's program are linked statically, but for MuJoCo's DLL, which lies beside the program.
+and programs are linked statically, but for MuJoCo's DLL, which lies beside the program.
 
     python windows_wheel.py --out FOLDER tandem_shm-0.1.0-cp311-*-linux*.whl tandem/engine_server.exe=FILE ...
 """
@@ -42,7 +42,8 @@ def convert(linux: Path, folder: Path, files: dict[str, Path]) -> Path:
                 data = _COMMANDS.sub("", data.decode()).encode()
             add(path, data)
         for path, file in sorted(files.items()):
-            add(path, file.read_bytes())
+            # pip puts scripts beside Python's own.
+            add(f"{name}.data/{path}" if path.startswith("scripts/") else path, file.read_bytes())
         own = f"{name}.dist-info/RECORD"
         archive.writestr(ZipInfo(own), "".join([*record, f"{own},,\n"]))
     return wheel

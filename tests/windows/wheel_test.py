@@ -1,6 +1,8 @@
 """The wheel for Windows, run by CPython for Windows under Wine: a part of `tools/test --with windows`."""
 
 import contextlib
+import itertools
+import json
 import mmap
 import os
 import signal
@@ -161,6 +163,24 @@ def test_a_named_map_of_dotnet_and_one_of_python_step_each_other() -> None:
     finally:
         engine.communicate()
     assert engine.returncode == 0
+
+
+def test_the_inspector_prints_texts() -> None:
+    """Of one region, of all, and each second."""
+    (program,) = FOLDER_OF_BUILD.glob("wheel/unpacked/*.data/scripts/tandem-inspect.exe")
+
+    def inspect(*words: str) -> str:
+        return subprocess.run([program, *words], check=True, capture_output=True, text=True).stdout
+
+    with tandem.launch_engine("Hopper-v5", num_envs=2, name="wheel-shown") as engine:
+        assert f"pid {engine.pid}" in inspect("wheel-shown")
+        assert json.loads(inspect("list", "--json"))[0]["name"] == "wheel-shown"
+        with subprocess.Popen([program, "wheel-shown", "--watch"], stdout=subprocess.PIPE, text=True) as watching:
+            assert watching.stdout is not None
+            assert sum("wheel-shown" in line for line in itertools.islice(watching.stdout, 40)) >= 2
+            watching.terminate()
+    with pytest.raises(subprocess.CalledProcessError):
+        inspect("wheel-shown")
 
 
 def test_the_doctor_finds_a_working_package() -> None:

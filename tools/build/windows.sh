@@ -41,9 +41,10 @@ prepare_windows() {  # writes build.ninja of windows_ninja.py into a folder of t
 
 pack_windows_wheel() {  # pack_windows_wheel OUT: packs what ninja has built in `folder`; prints the wheel's path
   local file files=()
-  for file in "${folder}"/wheel/*.{pyd,exe} "${folder}/python/packages/mujoco/mujoco.dll"; do
+  for file in "${folder}"/wheel/{*.pyd,engine_server.exe} "${folder}/python/packages/mujoco/mujoco.dll"; do
     files+=("tandem/${file##*/}=${file}")
   done
+  files+=("scripts/tandem-inspect.exe=${folder}/wheel/tandem-inspect.exe")
   for file in "${folder}"/sdk/{libtandem-1.dll,libtandem.dll.a,tandem.def}; do
     files+=("tandem/_sdk/lib/${file##*/}=${file}")
   done

@@ -32,6 +32,14 @@ _MODULES = {"_native": ":(glob)client_py/bindings/*.cc", "_engine": ":(glob)clie
 _SERVER = tuple(
     f":(glob)engine_adapter/{folder}/*.cc" for folder in ("classic_control", "frames/windows", "mujoco/**", "server")
 )
+_INSPECTOR = (
+    "program/screen.cc",
+    "program/windows/*.cc",
+    "viz/core/engine_control.cc",
+    "viz/core/quantities.cc",
+    ":(glob)viz/inspect/inspect*.cc",
+    "viz/inspect/windows/*.cc",
+)
 _TESTS = ("tests/windows/*.cc", "tests/faults/counting_peers.cc")
 # Parts of paths of sources that Windows has no use for, or has another one instead; windows_tests.txt has tests.
 _LEFT_OUT = {
@@ -238,6 +246,8 @@ def main() -> None:
     server = [path for path in _listed(_SERVER) if "/testing/" not in path and not path.endswith("_test.cc")]
     needs = f"{' '.join(ninja.objects(server, own, 'most'))} {archives} {packages}/mujoco/mujoco.dll"
     ninja.add("wheel/engine_server.exe", "module", needs)
+    inspector = ninja.objects([path for path in _listed(_INSPECTOR) if not path.endswith("_test.cc")], f"-O2 {_OURS}", "most")
+    ninja.add("wheel/tandem-inspect.exe", "module", f"{' '.join(inspector)} {archives}")
     ninja.write()
 
 

@@ -1,7 +1,4 @@
 // The inspector: shows regions. The command line is in inspect_options.
-#include <signal.h>
-#include <time.h>
-
 #include <cstdio>
 #include <string>
 #include <vector>
@@ -13,6 +10,7 @@
 #include "base/error.h"
 #include "program/screen.h"
 #include "viz/core/engine_control.h"
+#include "viz/inspect/each_second.h"
 #include "viz/inspect/inspect_options.h"
 #include "viz/inspect/inspection.h"
 #include "viz/inspect/inspection_output.h"
@@ -104,39 +102,14 @@ ExitCode EndBy(ExitCode code, const absl::Status& printed) {
   return kNotWritten;
 }
 
-// Prints each second until Ctrl-C, or until the reader closes the pipe.
 ExitCode Watch(const InspectOptions& options) {
-  sigset_t signals;
-  sigemptyset(&signals);
-  for (const int number : {SIGINT, SIGTERM, SIGHUP, SIGTSTP, SIGWINCH}) {
-    sigaddset(&signals, number);
-  }
-  sigprocmask(SIG_BLOCK, &signals, nullptr);
-  signal(SIGPIPE, SIG_IGN);
   Inspector inspector;
-  Screen screen;
-  for (;;) {
-    Shown shown = InspectAndShow(options, &inspector);
+  const auto text = [&](bool replaces) {
+    const std::string shown = InspectAndShow(options, &inspector).text;
     // An empty line separates the blocks.
-    if (!options.json && !screen.replaces()) shown.text += "\n";
-    if (const absl::Status s = screen.Show(shown.text); !s.ok()) {
-      screen.Leave();
-      return EndBy(kFine, s);
-    }
-    constexpr timespec kSecond = {.tv_sec = 1, .tv_nsec = 0};
-    switch (sigtimedwait(&signals, nullptr, &kSecond)) {
-      case SIGINT:
-      case SIGTERM:
-      case SIGHUP:
-        return kFine;
-      case SIGTSTP:
-        screen.Leave();
-        raise(SIGSTOP);
-        break;
-      default:  // a second has passed, or the window's size has changed
-        break;
-    }
-  }
+    return options.json || replaces ? shown : absl::StrCat(shown, "\n");
+  };
+  return EndBy(kFine, ShowEachSecond(text));
 }
 
 ExitCode Main(const std::vector<absl::string_view>& words) {
