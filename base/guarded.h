@@ -53,7 +53,7 @@ auto Guarded(const Call& call) -> decltype(call()) {
   } catch (const std::exception& error) {
     return MakeError(ErrorCode::kEngineFailed,
                      absl::StrCat("the engine threw: ", error.what()));
-#ifdef __GLIBCXX__  // elsewhere a cancellation of the thread is no exception
+#ifndef _LIBCPP_VERSION  // there a cancellation is no exception
   } catch (abi::__forced_unwind&) {
     throw;  // it must continue
 #endif

@@ -246,8 +246,9 @@ def main() -> None:
     server = [path for path in _listed(_SERVER) if "/testing/" not in path and not path.endswith("_test.cc")]
     needs = f"{' '.join(ninja.objects(server, own, 'most'))} {archives} {packages}/mujoco/mujoco.dll"
     ninja.add("wheel/engine_server.exe", "module", needs)
-    inspector = ninja.objects([path for path in _listed(_INSPECTOR) if not path.endswith("_test.cc")], f"-O2 {_OURS}", "most")
-    ninja.add("wheel/tandem-inspect.exe", "module", f"{' '.join(inspector)} {archives}")
+    inspector = [path for path in _listed(_INSPECTOR) if not path.endswith("_test.cc")]
+    needs = f"{' '.join(ninja.objects(inspector, f'-O2 {_OURS}', 'most'))} {archives}"
+    ninja.add("wheel/tandem-inspect.exe", "module", needs)
     ninja.write()
 
 

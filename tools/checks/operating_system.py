@@ -52,11 +52,7 @@ _TESTS = re.compile(r"^tests/|/testing/|_(?:test|fuzz|benchmark)\.\w+$")
 
 def _is_of_the_system(header: str) -> bool:
     header = posixpath.normpath(header)
-    if (
-        _SYSTEM_FOLDER.match(header)
-        or re.match("base/os/.*/", header)
-        or header in ("csignal", *EXCEPTIONS)
-    ):
+    if _SYSTEM_FOLDER.match(header) or re.match("base/os/.*/", header) or header in ("csignal", *EXCEPTIONS):
         return True
     return "/" not in header and header.endswith(".h") and not (header in _PERMITTED or header.startswith("agg_"))
 

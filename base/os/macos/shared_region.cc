@@ -1,7 +1,7 @@
 // A region is an object of shm_open with a random name. Its file, in a folder
 // for all users, begins with that name, and is as long as the memory, though
-// nearly all of it is a hole. Another engine's RemoveDeadRegions removes a file
-// that was never published, and whose lock nobody holds.
+// nearly all of it is a hole. RemoveDeadRegions of another engine removes a
+// file that was never published, once no process holds its lock.
 #include "base/os/shared_region.h"
 
 #include <fcntl.h>
