@@ -110,18 +110,25 @@ def test_a_grid_is_submitted_compared_and_the_best_run_found(daemon: CtlDaemon) 
     assert other in listed[1] and str(runs[2]["run_id"]) in listed[2]
 
 
+_STREAMS = ("--episodes", "--scalars", "--lifecycle", "--steps")
+
+
 def test_a_restarted_run_is_compared_by_its_last_attempt(daemon: CtlDaemon) -> None:
-    """Neither the returns nor the numbers of the attempt before count."""
+    """Neither the returns nor the numbers of the attempt before count. An export has all, and their attempts."""
     source = """
 first = os.environ["TANDEM_ATTEMPT"] == "1"
 for i in range(3): episode(i, total_reward=100 if first else 1)
 print(json.dumps({"event_type": "scalars", "step": 1, "scalars": {"before" if first else "loss": 5}}))
+if not first: print(json.dumps({"event": "ready"}))
 sys.exit(first)
 """
     run_id = daemon.submit(source, "--restart=1")
     assert daemon.await_state(run_id, "TERMINATED")["mean_return"] == 1
     by = {name: json.loads(daemon.ctl("compare", f"--by={name}", "--json"))[0] for name in ("return", "loss", "before")}
     assert [by[name]["value"] for name in by] == [1, 5, None] and by["return"]["episodes_counted"] == 3
+    rows = {stream: csv.DictReader(io.StringIO(daemon.ctl("export", run_id, stream))) for stream in _STREAMS}
+    attempts = {stream: [row["attempt"] for row in rows[stream]] for stream in _STREAMS}
+    assert attempts == {"--episodes": ["1"] * 3 + ["2"] * 3, "--scalars": ["1", "2"], "--lifecycle": ["2"], "--steps": []}
 
 
 def test_a_sweep_file_is_submitted_with_its_options(daemon: CtlDaemon) -> None:
