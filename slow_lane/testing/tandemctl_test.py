@@ -150,6 +150,16 @@ lr = {{uniform = [0, 1]}}
     assert "'none'" in daemon.ctl("compare", "--sweep=none", code=FAILED)
 
 
+_CONFIG: dict[str, object] = {
+    "run_name": "by config",
+    "entry_point": "true",
+    "arguments": [],
+    "environment": {},
+    "resources": {"cpus": 1, "memory_mb": 256, "gpus": {"requested": 0}},
+    "artifacts": {},
+}
+
+
 def test_control_characters_of_runs_are_escaped(daemon: CtlDaemon) -> None:
     """A run's name and an argument in an error are escaped; letters of all scripts stay."""
     run_id = daemon.submit("pass", "--name=\u202egpj.exe \u00fcbung")
@@ -159,6 +169,12 @@ def test_control_characters_of_runs_are_escaped(daemon: CtlDaemon) -> None:
     assert json.loads(daemon.ctl("list", "--json"))["runs"][0]["name"] == "\u202egpj.exe \u00fcbung"
     refused = daemon.ctl("cancel", "\x1b[31m", code=FAILED)
     assert "\\x1b[31m" in refused and "\x1b" not in refused
+    config = _CONFIG | {"metadata": {"tandem": {"parameters": {"\x1b[2J[bold]>": 1, ">": "[bold]"}}}}
+    daemon.ctl("submit", "--config=-", text=json.dumps(config))
+    compared = daemon.ctl("compare", "--by=\x1b[31m/Loss")
+    assert "\x1b" not in compared
+    for shown in ("\\x1b[2J[bold]>", " > ", " [bold] ", " \\x1b[31m/Loss "):
+        assert shown in compared
 
 
 def test_export_to_a_file_is_atomic(daemon: CtlDaemon) -> None:
@@ -207,17 +223,9 @@ for i in range(100): step(i)
 
 def test_submit_takes_a_config(daemon: CtlDaemon) -> None:
     """The file or standard input is read; an invalid configuration is refused with the invalid field's name."""
-    config = {
-        "run_name": "by config",
-        "entry_point": "true",
-        "arguments": [],
-        "environment": {},
-        "resources": {"cpus": 1, "memory_mb": 256, "gpus": {"requested": 0}},
-        "artifacts": {},
-    }
-    (daemon.folder / "config.json").write_text(json.dumps(config))
+    (daemon.folder / "config.json").write_text(json.dumps(_CONFIG))
     run_id = daemon.ctl("submit", "--config=config.json").strip()
-    other = daemon.ctl("submit", "--config", "-", text=json.dumps(config)).strip()
+    other = daemon.ctl("submit", "--config", "-", text=json.dumps(_CONFIG)).strip()
     assert run_id != other
     assert daemon.await_state(run_id, "TERMINATED")["name"] == "by config"
     assert "run_name" in daemon.ctl("submit", "--config=-", text="{}", code=FAILED)
