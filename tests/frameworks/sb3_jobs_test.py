@@ -107,7 +107,7 @@ sys.exit(attempt == 1)
 
 
 def test_attempts_are_folders_of_tensorboard(tmp_path: Path) -> None:
-    """Their steps begin at 0 each. A second export to the same folder would double the numbers: it is refused."""
+    """Their steps begin at 0 each. A second export would double the numbers: it is refused. A full disk is reported."""
     (tmp_path / "train.py").write_text(_THREE_STEPS_AN_ATTEMPT)
     with (
         running_daemon(tmp_path / "runs", program=_DAEMON) as daemon,
@@ -126,6 +126,10 @@ def test_attempts_are_folders_of_tensorboard(tmp_path: Path) -> None:
             assert returns == [(10, attempt), (20, attempt), (30, attempt)]
         again = subprocess.run(export, check=False, capture_output=True, text=True)
         assert again.returncode == 1 and "attempt_1/events.out" in again.stderr
+        shutil.rmtree(tmp_path / "board")
+        full = ["prlimit", "--fsize=100", *export]
+        failed = subprocess.run(full, check=False, capture_output=True, text=True)
+        assert failed.returncode == 1 and "tandemctl: --out: expected a folder to write to" in failed.stderr
 
 
 def _ended(client: TrainerClient) -> list[Run]:

@@ -165,7 +165,7 @@ def export(daemon: Daemon, options: argparse.Namespace) -> None:
 
 def _export_board(daemon: Daemon, run: RunDescription, out: str) -> None:
     """Writes the scalars and episodes of a run; those of several attempts into a folder each, since steps repeat."""
-    for attempt, following in zip(run.attempts, [*run.attempts[1:], run], strict=True):
+    for attempt, following in zip(run.attempts, [*run.attempts[1:], run], strict=False):
         scalars, episodes = (
             islice(read(run.run.run_id, since_seq=begin, follow=False), end - begin)
             for read, begin, end in (

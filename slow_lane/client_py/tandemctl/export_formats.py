@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+from tandem.errors import TandemError
 from tandem.telemetry import Scalars
 from tandemctl.output import Failed
 
@@ -84,21 +85,24 @@ def write_tensorboard(folder: Path, scalars: Iterable[Scalars], episodes: Iterab
         ) from None
     if found := next(folder.glob("events.out.tfevents.*"), None):
         raise Failed(f"--out: expected a folder without events of TensorBoard, found {found}; remove it")
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        writer = EventFileWriter(str(folder))
-    except OSError as error:
-        raise Failed(f"--out: expected a folder to write to, found: {error.strerror}: {folder}") from error
 
     def add(step: int, time: Any, values: dict[str, float]) -> None:
         summary = Summary(value=[Summary.Value(tag=name, simple_value=value) for name, value in values.items()])
         writer.add_event(Event(wall_time=time.timestamp() if time else 0, step=step, summary=summary))
 
-    for event in scalars:
-        add(event.step, event.timestamp, dict(zip(event.names, event.values, strict=True)))
-    steps = 0
-    for episode in episodes:
-        steps += episode.steps
-        returns = {"episode/return": episode.total_reward, "episode/length": episode.steps}
-        add(steps, episode.timestamp, returns)
-    writer.close()
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        writer = EventFileWriter(str(folder))
+        for event in scalars:
+            add(event.step, event.timestamp, dict(zip(event.names, event.values, strict=True)))
+        steps = 0
+        for episode in episodes:
+            steps += episode.steps
+            returns = {"episode/return": episode.total_reward, "episode/length": episode.steps}
+            add(steps, episode.timestamp, returns)
+        writer.flush()  # raises what its thread met; close does not
+        writer.close()
+    except TandemError:  # of the daemon; some are an OSError, too
+        raise
+    except OSError as error:
+        raise Failed(f"--out: expected a folder to write to, found: {error.strerror}: {folder}") from error
