@@ -128,7 +128,7 @@ sys.exit(first)
     assert [by[name]["value"] for name in by] == [1, 5, None] and by["return"]["episodes_counted"] == 3
     rows = {stream: csv.DictReader(io.StringIO(daemon.ctl("export", run_id, stream))) for stream in _STREAMS}
     attempts = {stream: [row["attempt"] for row in rows[stream]] for stream in _STREAMS}
-    assert attempts == {"--episodes": ["1"] * 3 + ["2"] * 3, "--scalars": ["1", "2"], "--lifecycle": ["2"], "--steps": []}
+    assert attempts == {"--episodes": [*"111222"], "--scalars": [*"12"], "--lifecycle": ["2"], "--steps": []}
 
 
 def test_a_sweep_file_is_submitted_with_its_options(daemon: CtlDaemon) -> None:
