@@ -193,7 +193,7 @@ _SYNC_OR_ASYNC = pytest.mark.parametrize("options", [{}, {"wait_num": 2}], ids=[
 def _collector(envs: SubprocVectorEnv) -> Collector[Any]:
     policy = _Policy(actor=_Actor(), dist_fn=Categorical, action_space=spaces.Discrete(2), action_scaling=False)
     collector: Any = AsyncCollector if envs.is_async else Collector
-    return collector(policy, envs, VectorReplayBuffer(4000, _ENVS))  # type: ignore[no-any-return]
+    return collector(policy, envs, VectorReplayBuffer(4000, _ENVS))
 
 
 @_SYNC_OR_ASYNC

@@ -15,7 +15,7 @@ from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
-from tandem.telemetry import RunDescription
+from tandem.telemetry import Attempt, RunDescription
 from tandem.telemetry.wire import load
 from tandemctl.daemon import Daemon
 from tandemctl.export_formats import ParquetTable, write_tensorboard
@@ -165,16 +165,15 @@ def export(daemon: Daemon, options: argparse.Namespace) -> None:
 
 def _export_board(daemon: Daemon, run: RunDescription, out: str) -> None:
     """Writes the scalars and episodes of a run; those of several attempts into a folder each, since steps repeat."""
-    for attempt, following in zip(run.attempts, [*run.attempts[1:], run], strict=False):
-        scalars, episodes = (
-            islice(read(run.run.run_id, since_seq=begin, follow=False), end - begin)
-            for read, begin, end in (
-                (daemon.client.scalars, attempt.scalars, following.scalars),
-                (daemon.client.episodes, attempt.episodes, following.episodes),
-            )
+    ends: list[Attempt | RunDescription] = [*run.attempts[1:], run]
+    for attempt, end in zip(run.attempts, ends, strict=False):  # a run that has not started has no attempt
+        scalars = daemon.client.scalars(run.run.run_id, since_seq=attempt.scalars, follow=False)
+        episodes = daemon.client.episodes(run.run.run_id, since_seq=attempt.episodes, follow=False)
+        write_tensorboard(
+            Path(out, f"attempt_{attempt.number}") if len(run.attempts) > 1 else Path(out),
+            islice(scalars, end.scalars - attempt.scalars),
+            islice(episodes, end.episodes - attempt.episodes),
         )
-        folder = Path(out, f"attempt_{attempt.number}") if len(run.attempts) > 1 else Path(out)
-        write_tensorboard(folder, scalars, episodes)
 
 
 @contextlib.contextmanager
