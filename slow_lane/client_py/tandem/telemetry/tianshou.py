@@ -17,7 +17,7 @@ __all__ = ["Logger"]
 class Logger(BaseLogger):
     """Prints each episode of training, and the numbers of training, updates and tests; `logger=` of the trainer.
 
-    Tianshou's own lengths, such as training/lens_stat/mean, begin anew with each update of an on-policy training.
+    Tianshou's own lengths, such as training/lens_stat/mean, count the steps since the last on-policy update alone.
     """
 
     def __init__(self, collector: BaseCollector[Any], events: EventWriter | None = None, **intervals: int) -> None:
