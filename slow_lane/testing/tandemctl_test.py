@@ -110,18 +110,25 @@ def test_a_grid_is_submitted_compared_and_the_best_run_found(daemon: CtlDaemon) 
     assert other in listed[1] and str(runs[2]["run_id"]) in listed[2]
 
 
+_STREAMS = ("--episodes", "--scalars", "--lifecycle", "--steps")
+
+
 def test_a_restarted_run_is_compared_by_its_last_attempt(daemon: CtlDaemon) -> None:
-    """Neither the returns nor the numbers of the attempt before count."""
+    """Neither the returns nor the numbers of the attempt before count. An export has all, and their attempts."""
     source = """
 first = os.environ["TANDEM_ATTEMPT"] == "1"
 for i in range(3): episode(i, total_reward=100 if first else 1)
 print(json.dumps({"event_type": "scalars", "step": 1, "scalars": {"before" if first else "loss": 5}}))
+if not first: print(json.dumps({"event": "ready"}))
 sys.exit(first)
 """
     run_id = daemon.submit(source, "--restart=1")
     assert daemon.await_state(run_id, "TERMINATED")["mean_return"] == 1
     by = {name: json.loads(daemon.ctl("compare", f"--by={name}", "--json"))[0] for name in ("return", "loss", "before")}
     assert [by[name]["value"] for name in by] == [1, 5, None] and by["return"]["episodes_counted"] == 3
+    rows = {stream: csv.DictReader(io.StringIO(daemon.ctl("export", run_id, stream))) for stream in _STREAMS}
+    attempts = {stream: [row["attempt"] for row in rows[stream]] for stream in _STREAMS}
+    assert attempts == {"--episodes": [*"111222"], "--scalars": [*"12"], "--lifecycle": ["2"], "--steps": []}
 
 
 def test_a_sweep_file_is_submitted_with_its_options(daemon: CtlDaemon) -> None:
@@ -143,6 +150,16 @@ lr = {{uniform = [0, 1]}}
     assert "'none'" in daemon.ctl("compare", "--sweep=none", code=FAILED)
 
 
+_CONFIG: dict[str, object] = {
+    "run_name": "by config",
+    "entry_point": "true",
+    "arguments": [],
+    "environment": {},
+    "resources": {"cpus": 1, "memory_mb": 256, "gpus": {"requested": 0}},
+    "artifacts": {},
+}
+
+
 def test_control_characters_of_runs_are_escaped(daemon: CtlDaemon) -> None:
     """A run's name and an argument in an error are escaped; letters of all scripts stay."""
     run_id = daemon.submit("pass", "--name=\u202egpj.exe \u00fcbung")
@@ -152,6 +169,12 @@ def test_control_characters_of_runs_are_escaped(daemon: CtlDaemon) -> None:
     assert json.loads(daemon.ctl("list", "--json"))["runs"][0]["name"] == "\u202egpj.exe \u00fcbung"
     refused = daemon.ctl("cancel", "\x1b[31m", code=FAILED)
     assert "\\x1b[31m" in refused and "\x1b" not in refused
+    config = _CONFIG | {"metadata": {"tandem": {"parameters": {"\x1b[2J[bold]>": 1, ">": "[bold]"}}}}
+    daemon.ctl("submit", "--config=-", text=json.dumps(config))
+    compared = daemon.ctl("compare", "--by=\x1b[31m/Loss")
+    assert "\x1b" not in compared
+    for shown in ("\\x1b[2J[bold]>", " > ", " [bold] ", " \\x1b[31m/Loss "):
+        assert shown in compared
 
 
 def test_export_to_a_file_is_atomic(daemon: CtlDaemon) -> None:
@@ -200,17 +223,9 @@ for i in range(100): step(i)
 
 def test_submit_takes_a_config(daemon: CtlDaemon) -> None:
     """The file or standard input is read; an invalid configuration is refused with the invalid field's name."""
-    config = {
-        "run_name": "by config",
-        "entry_point": "true",
-        "arguments": [],
-        "environment": {},
-        "resources": {"cpus": 1, "memory_mb": 256, "gpus": {"requested": 0}},
-        "artifacts": {},
-    }
-    (daemon.folder / "config.json").write_text(json.dumps(config))
+    (daemon.folder / "config.json").write_text(json.dumps(_CONFIG))
     run_id = daemon.ctl("submit", "--config=config.json").strip()
-    other = daemon.ctl("submit", "--config", "-", text=json.dumps(config)).strip()
+    other = daemon.ctl("submit", "--config", "-", text=json.dumps(_CONFIG)).strip()
     assert run_id != other
     assert daemon.await_state(run_id, "TERMINATED")["name"] == "by config"
     assert "run_name" in daemon.ctl("submit", "--config=-", text="{}", code=FAILED)

@@ -95,6 +95,43 @@ def test_a_sweep_of_six_two_at_a_time_beside_busy_processes(tmp_path: Path, capf
         print(f"six jobs, two at a time: {sweep_secs:.0f} s; one after another: {time.monotonic() - begin:.0f} s")
 
 
+_THREE_STEPS_AN_ATTEMPT = """
+import os, sys
+from tandem.telemetry import track
+events, attempt = track(), int(os.environ["TANDEM_ATTEMPT"])
+for step in range(3):
+    events.scalars(step, {"loss": attempt})
+    events.episode(episode=step, total_reward=attempt, steps=10, terminated=True, truncated=False)
+sys.exit(attempt == 1)
+"""
+
+
+def test_attempts_are_folders_of_tensorboard(tmp_path: Path) -> None:
+    """Their steps begin at 0 each. A second export would double the numbers: it is refused. A full disk is reported."""
+    (tmp_path / "train.py").write_text(_THREE_STEPS_AN_ATTEMPT)
+    with (
+        running_daemon(tmp_path / "runs", program=_DAEMON) as daemon,
+        TrainerClient(daemon.address) as client,
+    ):
+        tandemctl = [sys.executable, "-m", "tandemctl", f"--daemon={daemon.address}"]
+        command = [*tandemctl, "submit", "--restart=1", "--", sys.executable, str(tmp_path / "train.py")]
+        run_id = subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
+        list(client.episodes(run_id))  # until it has ended
+        export = [*tandemctl, "export", run_id, "--format=tensorboard", f"--out={tmp_path}/board"]
+        subprocess.run(export, check=True)
+        for attempt in (1, 2):
+            board = EventAccumulator(f"{tmp_path}/board/attempt_{attempt}").Reload()
+            assert [(each.step, each.value) for each in board.Scalars("loss")] == [(step, attempt) for step in range(3)]
+            returns = [(each.step, each.value) for each in board.Scalars("episode/return")]
+            assert returns == [(10, attempt), (20, attempt), (30, attempt)]
+        again = subprocess.run(export, check=False, capture_output=True, text=True)
+        assert again.returncode == 1 and "attempt_1/events.out" in again.stderr
+        shutil.rmtree(tmp_path / "board")
+        full = ["prlimit", "--fsize=100", *export]
+        failed = subprocess.run(full, check=False, capture_output=True, text=True)
+        assert failed.returncode == 1 and "tandemctl: --out: expected a folder to write to" in failed.stderr
+
+
 def _ended(client: TrainerClient) -> list[Run]:
     runs = client.runs()
     return runs if len(runs) == _JOBS and all(run.status.final for run in runs) else []

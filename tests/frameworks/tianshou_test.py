@@ -1,8 +1,11 @@
 """Tianshou: `tandem.tianshou.SubprocVectorEnv` in place of its own."""
 
+import io
+import json
 import time
 from collections.abc import Callable
 from contextlib import closing
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +20,8 @@ from tianshou.env import BaseVectorEnv, DummyVectorEnv
 from torch.distributions import Categorical
 
 import tandem
+from tandem.telemetry import EventWriter
+from tandem.telemetry.tianshou import Logger
 from tandem.testing.commanded_cart import arguments, commanding, commands_of
 from tandem.tianshou import SubprocVectorEnv, VectorEnv
 
@@ -182,17 +187,47 @@ class _Policy(ProbabilisticActorPolicy):
         return result
 
 
-@pytest.mark.parametrize("options", [{}, {"wait_num": 2}], ids=["all", "some"])
+_SYNC_OR_ASYNC = pytest.mark.parametrize("options", [{}, {"wait_num": 2}], ids=["all", "some"])
+
+
+def _collector(envs: SubprocVectorEnv) -> Collector[Any]:
+    policy = _Policy(actor=_Actor(), dist_fn=Categorical, action_space=spaces.Discrete(2), action_scaling=False)
+    collector: Any = AsyncCollector if envs.is_async else Collector
+    return collector(policy, envs, VectorReplayBuffer(4000, _ENVS))
+
+
+@_SYNC_OR_ASYNC
 def test_collectors(options: dict[str, Any]) -> None:
     """They collect whole episodes of a policy."""
     with closing(SubprocVectorEnv([_MAKE] * _ENVS, **options)) as envs:
-        policy = _Policy(actor=_Actor(), dist_fn=Categorical, action_space=spaces.Discrete(2), action_scaling=False)
-        kind = AsyncCollector if options else Collector
-        buffer = VectorReplayBuffer(4000, _ENVS)
-        collector = kind(policy, envs, buffer)
+        collector = _collector(envs)
         collector.reset()
         stats = collector.collect(n_step=400)
         assert stats.n_collected_steps >= 400 and stats.n_collected_episodes > 4
-        assert len(buffer) == stats.n_collected_steps
-        batch: Any = buffer[:]
+        assert len(collector.buffer) == stats.n_collected_steps
+        batch: Any = collector.buffer[:]
         assert np.isfinite(batch.obs).all() and batch.terminated.sum() == stats.n_collected_episodes
+
+
+@_SYNC_OR_ASYNC
+def test_logged_episodes_have_the_steps_of_all_their_collections(options: dict[str, Any]) -> None:
+    """Also after updates, which empty the buffer. An evaluation between two collections has no event."""
+    out = io.StringIO()
+    with closing(SubprocVectorEnv([_MAKE] * _ENVS, **options)) as envs:
+        collector = _collector(envs)
+        logger = Logger(collector, EventWriter(out))
+        logged = 0
+        for number in range(12):
+            if number % 6 == 0:
+                collector.reset()
+                collector.collect(n_step=50)  # as an evaluation
+                collector.reset()
+            stats = collector.collect(n_step=10 * _ENVS)
+            logger.log_training_data(asdict(stats), number)
+            collector.reset_buffer(keep_statistics=True)
+            logged += stats.n_collected_episodes
+    episodes = [json.loads(line) for line in out.getvalue().splitlines() if '"episode"' in line]
+    assert [episode["episode"] for episode in episodes] == list(range(logged)) and logged > 8
+    assert max(episode["steps"] for episode in episodes) > 10
+    for episode in episodes:
+        assert episode["total_reward"] == episode["steps"] and episode["terminated"]

@@ -61,7 +61,7 @@ result = algorithm.run_training(
         collection_step_num_env_steps=64 * asked.num_envs,
         update_step_num_repetitions=10,
         batch_size=256,
-        logger=Logger(),  # of a job of the daemon
+        logger=Logger(collector),  # of a job of the daemon
     )
 )
 collector.reset()

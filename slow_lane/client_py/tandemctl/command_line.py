@@ -491,11 +491,13 @@ any machine that can connect to the daemon.""",
         "write a run's events as CSV, as Parquet, or for TensorBoard",
         """Writes the events of one kind that are stored now, as CSV: a line of column
 names, then a line for each event, in order. Quoting follows RFC 4180, lines end
-with a newline, numbers are exact (17 digits), times are in UTC.
+with a newline, numbers are exact (17 digits), times are in UTC. The column attempt
+numbers the starts of the run's worker, whose steps may repeat.
 
 Parquet needs the package pyarrow; it has the same columns, as texts and numbers.
 TensorBoard's event files need the package tensorboard; they have the run's scalars
-under their names, and episode/return and episode/length by the number of steps.""",
+under their names, and episode/return and episode/length by the number of steps. Of
+a run with several attempts, --out has a folder for each.""",
     ),
     "health": (
         "[options]",

@@ -70,10 +70,10 @@ def _sweep(daemon: Daemon, options: argparse.Namespace) -> int:
     (file,) = options.words
     words, runs = read_sweep(file)
     try:
-        return _submit_sweep(daemon, parse(["submit", *words], ""), runs)
+        options_of_run = parse(["submit", *words], "")
     except WrongUsage as error:
-        expected = "program, samples, seed, [parameters] and options of submit"
-        raise Failed(f"expected {expected}, found: {error}: {file}") from error
+        raise Failed(f"expected options of submit, found: {error}: {file}") from error
+    return _submit_sweep(daemon, options_of_run, runs)
 
 
 def _list(daemon: Daemon, options: argparse.Namespace) -> int:

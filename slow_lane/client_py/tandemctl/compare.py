@@ -35,7 +35,9 @@ def compare(daemon: Daemon, options: argparse.Namespace) -> int:
         show(json.dumps([_object(result, options.by or _RETURN) for result in results], indent=2) + "\n")
         return ExitCode.DONE
     names = _differing([result.run for result in results])
-    titles = ["RUN", "NAME", "STATE", *names, f">{(options.by or _RETURN).upper()}", ">STEPS", ">EPISODES", ">TIME"]
+    numbers = [*names, _RETURN.upper() if options.by in (None, _RETURN) else options.by]
+    numbers = [f">{one_line(name, _NAME_CHARACTERS)}" for name in numbers]
+    titles = ["RUN", "NAME", "STATE", *numbers, ">STEPS", ">EPISODES", ">TIME"]
     rows = [
         (
             *(printable(run.run.run_id), one_line(run.run_name, _NAME_CHARACTERS), state_of(run)),

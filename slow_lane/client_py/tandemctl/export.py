@@ -8,17 +8,21 @@ import argparse
 import contextlib
 import datetime
 import functools
+from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator
+from itertools import groupby, islice
 from operator import attrgetter
+from pathlib import Path
 from typing import Any
 
+from tandem.telemetry import Attempt, RunDescription
 from tandem.telemetry.wire import load
 from tandemctl.daemon import Daemon
-from tandemctl.export_formats import ParquetTable, last_attempts, write_tensorboard
+from tandemctl.export_formats import ParquetTable, write_tensorboard
 from tandemctl.output import STDERR, show, takes_escapes
 from tandemctl.part_file import replaced
 
-# The first columns of each stream; those of further fields of its messages follow.
+# The first columns of each stream; those of further fields of its messages follow, then "attempt".
 COLUMNS = {
     "steps": (
         "seq_id,worker_id,episode_index,step_index,reward,terminated,truncated,timestamp,agent_id,action_json,"
@@ -133,29 +137,44 @@ def export(daemon: Daemon, options: argparse.Namespace) -> int:
     """Exports the events that the command line names; returns 0."""
     (run_id,) = options.words
     stream = next((name for name in ("episodes", "lifecycle", "scalars") if getattr(options, name)), "steps")
-    client = daemon.client
-    (run,) = client.describe(run_id).runs
+    (run,) = daemon.client.describe(run_id).runs
     if options.format == "tensorboard":
-        scalars = last_attempts(client.scalars(run_id, follow=False), [each.scalars for each in run.attempts[1:]])
-        begin = run.attempts[-1].episodes if run.attempts else 0
-        write_tensorboard(options.out, scalars, client.episodes(run_id, since_seq=begin, follow=False))
+        _export_board(daemon, run, options.out)
         return 0
-    columns = ",".join((COLUMNS[stream], *further_columns(stream)))
+    columns = ",".join((COLUMNS[stream], *further_columns(stream), "attempt"))
+    # What becomes durable from now on may be of a further attempt, whose begin is not known here.
+    ends = [*(getattr(attempt, stream) for attempt in run.attempts), getattr(run, stream)]
     output = replaced(options.out) if options.out else contextlib.nullcontext(show)
-    with output as write, _progress(getattr(run, stream)) as advance:
+    with output as write, _progress(ends[-1]) as advance:
         table = ParquetTable(write, columns) if options.format == "parquet" else None
         if table is None:
             write(f"{columns}\n".encode())
-        for block in client.blocks(run_id, stream):
-            rows = rows_of(stream, block.messages)
-            if table is None:
-                write("".join(rows).encode())
-            else:
-                table.add(rows)
+        for block in daemon.client.blocks(run_id, stream):
+            for attempt, messages in groupby(block.messages, lambda message: bisect_left(ends, message.seq_id)):
+                if attempt == len(ends):
+                    break
+                rows = [f"{row[:-1]},{attempt}\n" for row in rows_of(stream, list(messages))]
+                if table is None:
+                    write("".join(rows).encode())
+                else:
+                    table.add(rows)
             advance(len(block.messages))
         if table is not None:
             table.close()
     return 0
+
+
+def _export_board(daemon: Daemon, run: RunDescription, out: str) -> None:
+    """Writes the scalars and episodes of a run; those of several attempts into a folder each, since steps repeat."""
+    ends: list[Attempt | RunDescription] = [*run.attempts[1:], run]
+    for attempt, end in zip(run.attempts, ends, strict=False):  # a run that has not started has no attempt
+        scalars = daemon.client.scalars(run.run.run_id, since_seq=attempt.scalars, follow=False)
+        episodes = daemon.client.episodes(run.run.run_id, since_seq=attempt.episodes, follow=False)
+        write_tensorboard(
+            Path(out, f"attempt_{attempt.number}") if len(run.attempts) > 1 else Path(out),
+            islice(scalars, end.scalars - attempt.scalars),
+            islice(episodes, end.episodes - attempt.episodes),
+        )
 
 
 @contextlib.contextmanager

@@ -1,14 +1,15 @@
 """`tandemctl export --format parquet` and `tensorboard`: by pyarrow, and by TensorBoard's own writer."""
 
 import io
-import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
 from typing import Any
 
+from tandem.errors import TandemError
 from tandem.telemetry import Scalars
 from tandemctl.output import Failed
 
-_INTEGERS = "seq_id episode_index step_index steps step payload_version episode_seed".split()
+_INTEGERS = "seq_id episode_index step_index steps step payload_version episode_seed attempt".split()
 _REALS = ("reward", "total_reward", "value")
 _FLAGS = ("terminated", "truncated")
 
@@ -69,24 +70,11 @@ class _Sink:
         self.closed = True
 
 
-def last_attempts(events: Iterable[Scalars], begins: Iterable[int]) -> Iterator[Scalars]:
-    """Yields the events of an undisturbed training: a later attempt replaces what it repeats of the earlier ones.
+def write_tensorboard(folder: Path, scalars: Iterable[Scalars], episodes: Iterable[Any]) -> None:
+    """Writes a file of events into a folder, which it makes.
 
-    `begins` are the numbers of rows before the second attempt and each later one.
+    Failed: the package tensorboard is missing, or the folder has events, to which TensorBoard would add these.
     """
-    kept: list[Scalars] = []
-    later = sorted(begins, reverse=True)
-    for event in events:
-        if later and event.seq_id > later[-1]:
-            kept = [each for each in kept if each.step < event.step]
-        while later and event.seq_id > later[-1]:  # attempts without an event
-            later.pop()
-        kept.append(event)
-    yield from kept
-
-
-def write_tensorboard(folder: str, scalars: Iterable[Scalars], episodes: Iterable[Any]) -> None:
-    """Writes a new file of events into a folder, which it makes. Failed: the package tensorboard is missing."""
     try:
         from tensorboard.compat.proto.event_pb2 import Event
         from tensorboard.compat.proto.summary_pb2 import Summary
@@ -95,21 +83,26 @@ def write_tensorboard(folder: str, scalars: Iterable[Scalars], episodes: Iterabl
         raise Failed(
             f"--format tensorboard: expected tensorboard, found no module {error.name}; pip install tensorboard"
         ) from None
-    try:
-        os.makedirs(folder, exist_ok=True)
-        writer = EventFileWriter(folder)
-    except OSError as error:
-        raise Failed(f"--out: expected a folder to write to, found: {error.strerror}: {folder}") from error
+    if found := next(folder.glob("events.out.tfevents.*"), None):
+        raise Failed(f"--out: expected a folder without events of TensorBoard, found {found}; remove it")
 
     def add(step: int, time: Any, values: dict[str, float]) -> None:
         summary = Summary(value=[Summary.Value(tag=name, simple_value=value) for name, value in values.items()])
         writer.add_event(Event(wall_time=time.timestamp() if time else 0, step=step, summary=summary))
 
-    for event in scalars:
-        add(event.step, event.timestamp, dict(zip(event.names, event.values, strict=True)))
-    steps = 0
-    for episode in episodes:
-        steps += episode.steps
-        returns = {"episode/return": episode.total_reward, "episode/length": episode.steps}
-        add(steps, episode.timestamp, returns)
-    writer.close()
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        writer = EventFileWriter(str(folder))
+        for event in scalars:
+            add(event.step, event.timestamp, dict(zip(event.names, event.values, strict=True)))
+        steps = 0
+        for episode in episodes:
+            steps += episode.steps
+            returns = {"episode/return": episode.total_reward, "episode/length": episode.steps}
+            add(steps, episode.timestamp, returns)
+        writer.flush()  # raises what its thread met; close does not
+        writer.close()
+    except TandemError:  # of the daemon; some are an OSError, too
+        raise
+    except OSError as error:
+        raise Failed(f"--out: expected a folder to write to, found: {error.strerror}: {folder}") from error

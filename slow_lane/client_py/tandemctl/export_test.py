@@ -5,10 +5,8 @@ from typing import Any
 
 import pytest
 
-from tandem.telemetry import Scalars
 from tandem.telemetry.wire import load
 from tandemctl.export import COLUMNS, ROWS, further_columns, rows_of, text
-from tandemctl.export_formats import last_attempts
 
 
 def _batch(stream: str, **fields: Any) -> Any:
@@ -102,22 +100,3 @@ def test_fields_without_a_column_of_their_own_follow_at_the_end(monkeypatch: pyt
     assert further_columns("lifecycle") == ("payload_json",)
     assert rows_of("lifecycle", _batch("lifecycle", payload_json="a,b").lifecycle)[0].endswith(',"a,b"\n')
     further_columns.cache_clear()
-
-
-@pytest.mark.parametrize(
-    ("steps", "begins", "kept"),
-    [
-        ([1, 2, 3], [], [1, 2, 3]),
-        ([1, 2, 3, 2, 3, 4], [3], [1, 2, 3, 4]),
-        ([1, 2, 3, 3, 3], [2, 2], [1, 2, 3, 3, 3]),  # the second attempt printed none
-        ([1, 2, 3, 2, 1], [3, 4], [1]),
-        ([1, 1, 2, 2], [4], [1, 1, 2, 2]),
-    ],
-)
-def test_a_later_attempt_replaces_what_it_repeats(steps: list[int], begins: list[int], kept: list[int]) -> None:
-    """Two events of one step in one attempt both stay."""
-    events = [
-        Scalars(seq_id=number, step=step, names=("loss",), values=(float(number),), timestamp=None, worker_id="")
-        for number, step in enumerate(steps, 1)
-    ]
-    assert [each.step for each in last_attempts(events, begins)] == kept

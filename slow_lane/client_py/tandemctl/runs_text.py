@@ -231,9 +231,9 @@ def table(titles: Sequence[str], rows: Sequence[Sequence[str]]) -> object:
         folds = title == "REMARK"
         least = min(width, _LEAST_REMARK_COLUMNS) if folds else width
         justify: Any = "right" if titles[number].startswith(">") else "left"
-        table.add_column(title, justify=justify, overflow="fold", no_wrap=not folds, min_width=least)
+        # A text, not a string: rich would read markup in it.
+        table.add_column(Text(title), justify=justify, overflow="fold", no_wrap=not folds, min_width=least)
     for row in rows:
-        # Texts, not strings: rich would read markup in them.
         table.add_row(*(Text(row[number], _STATE_STYLES.get(row[number], "")) for number in kept))
     return table
 

@@ -5,6 +5,7 @@ import json
 import math
 import random
 import re
+import sys
 import tomllib
 from collections.abc import Mapping, Sequence
 from decimal import Decimal, InvalidOperation
@@ -18,6 +19,8 @@ Parameters = dict[str, Any]  # texts and numbers, by name
 MOST_RUNS = 100_000
 _PLACEHOLDER = re.compile(r"\{([A-Za-z_][A-Za-z0-9_.-]*)\}")
 _KINDS = ("uniform", "log_uniform", "range", "choice")
+# Of submit, in a sweep's file.
+_OPTIONS = "name gpus max_steps max_duration step_stride cpus priority restart frames".split()
 
 
 class _Whole(int):
@@ -78,10 +81,12 @@ def read_sweep(file: str) -> tuple[list[str], list[Parameters]]:
         raise Failed(f'program: expected a list such as ["python", "train.py", "{{lr}}"], found {program!r}: {file}')
     if not isinstance(parameters, dict) or not parameters:
         raise Failed(f"[parameters]: expected names with values, found {parameters!r}: {file}")
+    if seed is not None and not isinstance(seed, int):
+        raise Failed(f"seed: expected a whole number, found {seed!r}: {file}")
     if not isinstance(samples, int) or not 1 <= samples <= MOST_RUNS:
         raise Failed(f"samples: expected 1 to {MOST_RUNS}, found {samples!r}: {file}")
     drawn = {name: value for name, value in parameters.items() if isinstance(value, dict)}
-    axes = [(name, _listed(value)) for name, value in parameters.items() if name not in drawn]
+    axes = [(name, _values(name, value)) for name, value in parameters.items() if name not in drawn]
     chance = random.Random(seed)
     runs = [
         each | {name: _draw(name, how, chance) for name, how in drawn.items()}
@@ -91,8 +96,14 @@ def read_sweep(file: str) -> tuple[list[str], list[Parameters]]:
     if len(runs) > MOST_RUNS:
         raise Failed(f"samples: expected at most {MOST_RUNS:,} runs together, found {len(runs):,}: {file}")
     env = sweep.pop("env", {})
-    words = [f"--env={name}={text_of(value)}" for name, value in env.items()] if isinstance(env, dict) else ["--env"]
-    words += [f"--{name}" if value is True else f"--{name}={text_of(value)}" for name, value in sweep.items()]
+    if not isinstance(env, dict):
+        raise Failed(f'env: expected names with values, such as {{NAME = "VALUE"}}, found {env!r}: {file}')
+    words = [f"--env={name}={text_of(value)}" for name, value in env.items()]
+    for name, value in sweep.items():
+        if name not in _OPTIONS:
+            known = ", ".join(["program", "samples", "seed", "[parameters]", "env", *_OPTIONS])
+            raise Failed(f"expected {known}, found {name!r}: {file}")
+        words += [] if value is False else [f"--{name}" if value is True else f"--{name}={text_of(value)}"]
     return [*words, "--", *program], runs
 
 
@@ -135,8 +146,17 @@ def label(parameters: Mapping[str, Any]) -> str:
     return " ".join(f"{name}={text_of(value)}" for name, value in parameters.items())
 
 
-def _listed(value: Any) -> list[Any]:
-    return value if isinstance(value, list) else [value]
+def _values(name: str, value: Any) -> list[Any]:
+    """Returns the values of a list, or the one value."""
+    values = value if isinstance(value, list) else [value]
+    if not values or not all(isinstance(each, str) or _is_number(each) for each in values):
+        expected = "a text, a finite number, true, false, or a list of such values"
+        raise Failed(f"[parameters] {name}: expected {expected}, found {value!r}")
+    return values
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and abs(value) <= sys.float_info.max
 
 
 def _value(word: str) -> Any:
@@ -156,13 +176,14 @@ def _draw(name: str, how: Mapping[str, Any], chance: random.Random) -> Any:
     if len(how) != 1 or kind not in _KINDS or not isinstance(values, list) or not values:
         raise Failed(f"[parameters] {name}: expected one of {', '.join(_KINDS)} with a list, found {dict(how)!r}")
     if kind == "choice":
-        return chance.choice(values)
+        return chance.choice(_values(name, values))
     low, high = values if len(values) == 2 else (1, 0)
-    numbers = all(isinstance(each, int | float) for each in (low, high))
+    numbers = all(isinstance(each, int) if kind == "range" else _is_number(each) for each in (low, high))
     if not numbers or not low <= high or (kind == "log_uniform" and low <= 0):
-        raise Failed(f"[parameters] {name}: expected {kind} = [LOWEST, HIGHEST], found {values!r}")
+        of = {"range": ", whole numbers", "log_uniform": ", above 0"}.get(kind, "")
+        raise Failed(f"[parameters] {name}: expected {kind} = [LOWEST, HIGHEST]{of}, found {values!r}")
     if kind == "range":
-        return chance.randint(int(low), int(high))
+        return chance.randint(low, high)
     if kind == "uniform":
         return chance.uniform(low, high)
     return math.exp(chance.uniform(math.log(low), math.log(high)))

@@ -89,6 +89,9 @@ def test_a_file_draws_for_each_combination(tmp_path: Path) -> None:
     file = tmp_path / "sweep.toml"
     file.write_text(_FILE)
     words, runs = read_sweep(str(file))
+    file.write_text(_FILE.replace("frames = true", "frames = false"))
+    assert "--frames" not in " ".join(read_sweep(str(file))[0])
+    file.write_text(_FILE)
     assert words == [*"--env=SEED={seed} --name=first --frames --cpus=2 -- python train.py --lr={lr}".split()]
     assert [run["algo"] for run in runs] == ["ppo"] * 3 + ["sac"] * 3
     assert all(1e-5 <= run["lr"] <= 1e-2 and run["seed"] in range(10) and run["one"] == 1 for run in runs)
@@ -104,7 +107,19 @@ def test_a_file_draws_for_each_combination(tmp_path: Path) -> None:
         (("log_uniform = [1e-5", "log_uniform = [0"), r"lr: expected log_uniform = \[LOWEST, HIGHEST\]"),
         (("range = [0, 9]", "range = [9, 0]"), "seed: expected range"),
         (("range = [0, 9]", "rang = [0, 9]"), "seed: expected one of uniform"),
+        (("range = [0, 9]", "range = [0.5, 9]"), "seed: expected range = .*, whole numbers"),
+        (("log_uniform = [1e-5, 1e-2]", "uniform = [0, inf]"), "lr: expected uniform"),
+        (("log_uniform = [1e-5, 1e-2]", "uniform = [0, 1" + "0" * 400 + "]"), "lr: expected uniform"),
+        (("range = [0, 9]", "choice = [[1]]"), "seed: expected a text, a finite number"),
         (("one = 1", "one = "), "expected TOML"),
+        (("one = 1", "one = []"), r"one: expected .*, or a list of such values, found \[\]"),
+        (("one = 1", "one = nan"), "one: expected .* finite"),
+        (("one = 1", "one = 2020-01-01"), "one: expected a text"),
+        (("\nseed = 1", "\nseed = [1]"), "seed: expected a whole number"),
+        (("cpus = 2", "watch = true"), "expected program, samples, .* cpus, .*, found 'watch'"),
+        (("cpus = 2", 'grid = "one=2"'), "found 'grid'"),
+        (("cpus = 2", 'daemon = "other:50055"'), "found 'daemon'"),
+        (('env = {SEED = "{seed}"}', "env = 5"), "env: expected names with values"),
         (("[parameters]", "[others]"), r"\[parameters\]: expected names"),
     ],
 )
