@@ -1,4 +1,4 @@
-"""Films the page's scene, for README: tools/bazel run //tests/web:scene_animation -- $PWD/docs/scene.webp.
+"""Films the page's scene, for README: tools/bazel run //tools/docs_site:scene_animation -- $PWD/docs/scene.webp.
 
 train_ars.py, until the robots run -> the last seconds, frozen and gone through by the page's slider -> an animation
 """
