@@ -265,8 +265,13 @@ def main() -> None:
   time in policy          {stats.policy_secs / total:10.1%}
   time in transport       {stats.transport_secs / total:10.1%}
   time in physics         {stats.physics_secs / total:10.1%}""")
-    draw(search, random, before, after, picture)
-    print(f"  learning curve          {picture}")
+    try:
+        draw(search, random, before, after, picture)
+        print(f"  learning curve          {picture}")
+    except ModuleNotFoundError as error:
+        if picture.stat().st_size == 0:
+            picture.unlink()
+        print(f"  learning curve          none: pip install {error.name}")
 
 
 if __name__ == "__main__":

@@ -6,10 +6,12 @@ frame_readers.py poses RUN PROGRAM # the same page in 3D
 """
 
 import contextlib
+import os
 import select
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,10 +20,13 @@ import numpy as np
 
 import tandem
 from tandem.testing.engines import start_python
-from tests.benchmark.rows import Case, Figures, Row, turns
+from tests.benchmark.rows import Case, Figures, Row, turns, us
 from tests.web.socket_client import SocketClient, cookie_of
+from viz.testing.virtual_display import virtual_display
 
 _VIEW = Path(__file__).parents[2] / "viz/web/tandem-view"
+_WINDOW = Path(__file__).parents[2] / "viz/viewer/viewer"
+_STARTED_SECS, _BLUE = 5, 77  # the window shows frames then; their blue, which no other pixel of it has
 _SIZES = ((84, 84), (640, 480), (1920, 1080))
 _SLOTS = 8
 # A second is long enough for percentiles; a trainer publishes at most so often.
@@ -49,6 +54,8 @@ def cases() -> Iterator[Case]:
         Row("images", "Tandem, the page shows images", turns(_trained, ("page", str(_VIEW)))),
         Row("poses", "Tandem, the page gets poses", turns(_trained, ("poses", str(_VIEW))), ("images",)),
     ]
+    window = Row("window", "Tandem, the window shows it", turns(_window))
+    yield Case(f"Frames of 640 × 480, {_HZ:g} a second: their age on the screen", [window], quick=False)
     title = f"{_TRAINED} HalfCheetahs stepped while a page shows all of them"
     yield Case(title, shown, ("shown/s", "K steps/s"), quick=False)
 
@@ -96,6 +103,36 @@ def _published(size: tuple[int, int], reader: tuple[str, ...], name: str, second
             time.sleep(1 / _HZ)
     p50, p99 = np.percentile(times, [50, 99]) * 1e6
     return {"flood, K frames/s": rate / 1e3, "at 60/s: p50 us": p50, "at 60/s: p99 us": p99}
+
+
+def _window(name: str, seconds: float) -> Figures:
+    """Measures from a frame's publication to its colour in the memory of the X server, which is a file."""
+    published, ages, at, seen = list[float](), list[float](), (0, 0), 0
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        virtual_display(1400, 1000, "-fbdir", folder) as display,
+        tandem.fastlane.FastLaneWriter.create(name, tandem.fastlane.FastLaneConfig(640, 480)) as writer,
+        subprocess.Popen([_WINDOW, f"--run={name}", "--nodaemon"], env={**os.environ, "DISPLAY": display}) as viewer,
+    ):
+        file = np.memmap(Path(folder) / "Xvfb_screen0", np.uint8, "r")
+        head = file[:100].view(">u4")  # of the X Window Dump format: sizes of the head, a line, and the colours
+        screen = file[head[0] + 12 * head[19] :].view("<u4").reshape(-1, head[12] // 4)
+        begin = time.perf_counter()
+        while (count := len(published)) < _HZ * (_STARTED_SECS + 10 * seconds):
+            if time.perf_counter() >= begin + count / _HZ:
+                if count == _HZ * _STARTED_SECS:
+                    rows, columns = np.nonzero((screen & 0xFF) == _BLUE)
+                    at, seen = (rows[len(rows) // 2], columns[len(columns) // 2]), 0
+                published.append(time.perf_counter())
+                writer.publish(np.full((480, 640, 3), (count & 255, count >> 8, _BLUE), np.uint8))
+            pixel = int(screen[at])
+            if pixel != seen and seen and pixel & 0xFF == _BLUE:
+                ages.append(time.perf_counter() - published[pixel >> 16 & 255 | pixel & 0xFF00])
+            seen = pixel
+            time.sleep(0.0005)
+        viewer.terminate()
+    shown = us([1e9 * age for age in ages])
+    return {column.replace("us", "ms"): micros / 1e3 for column, micros in shown.items()}
 
 
 @contextlib.contextmanager

@@ -3,6 +3,7 @@
 import contextlib
 import os
 import subprocess
+import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import replace
@@ -14,7 +15,7 @@ import tandem
 from tests.benchmark import step_peers
 from tests.benchmark.client_loop import Floats, Results, Step, figures_of_steps, measure_steps
 from tests.benchmark.engine_process import LARGE, MEDIUM, ROUND_TRIP, SMALL, WAITS, Size, busy_processes, serving
-from tests.benchmark.rows import Case, Figures, Row, Suite, Turn, turns
+from tests.benchmark.rows import Case, Figures, Row, Suite, Turn, turns, us
 
 _EXCHANGES = 20_000  # the greatest number in a turn
 # The scheduler migrates processes a few times a second: a shorter turn would show only one of its states.
@@ -36,6 +37,20 @@ def _python(connect: Connect, size: Size, exchanges: int, policy_secs: float, na
     """Measures a client in Python."""
     with connect(size, name) as step:
         return measure_steps(step, size, exchanges, seconds, policy_secs)
+
+
+def _paced(connect: Connect, name: str, seconds: float) -> Figures:
+    """Measures the steps of a control loop at 50 Hz, which sleeps between them."""
+    actions = np.zeros((LARGE.envs, LARGE.act), np.float32)
+    with connect(LARGE, name) as step:
+        nanos, next_at = [], time.perf_counter()
+        for _ in range(max(50, round(500 * seconds))):
+            next_at += 1 / 50
+            time.sleep(max(0.0, next_at - time.perf_counter()))
+            began = time.perf_counter_ns()
+            step(actions)
+            nanos.append(time.perf_counter_ns() - began)
+    return {column.replace("us", "ms"): micros / 1e3 for column, micros in us(nanos).items()}
 
 
 @contextlib.contextmanager
@@ -146,6 +161,15 @@ SUITES = {
                     for size in (SMALL, MEDIUM, LARGE)
                 ),
                 *_cases_after_a_policy(),
+                Case(
+                    f"{LARGE}, 50 steps a second",
+                    [
+                        Row("paced", "Tandem, at 50 Hz", turns(_paced, partial(_over_tandem, "adaptive"))),
+                        Row("paced_make_vec", "Tandem, make_vec, at 50 Hz", turns(_paced, _over_make_vec)),
+                        Row("paced_pipe", "multiprocessing.Pipe, at 50 Hz", turns(_paced, step_peers.over_pipe)),
+                    ],
+                    quick=False,
+                ),
             ],
             __name__,
         ),

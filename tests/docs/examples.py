@@ -9,6 +9,7 @@ run it. The page's text says the same to the reader. Semicolons separate the par
     <!-- continues -->              runs after the previous block, in its folder and, for Python, its interpreter
     <!-- saved as train.py -->      is not run but saved, for the blocks that continue it
     <!-- until Ctrl-C -->           runs during the blocks that continue it, and is interrupted at their end
+    <!-- not run: output -->        is not run, for this reason
 
 As a program:
 
@@ -38,16 +39,17 @@ NEEDS = {
     "environments": "packages with environments, by tools/test --with environments",
     "frameworks": "torch and the frameworks, by tools/test --with frameworks",
     "minutes": "minutes of time, or of download",
-    "optuna": "Optuna, beside the wheel's packages",
+    "optuna": "Optuna, which no lock file has: by hand",
     "pygame": "Gymnasium's extra classic-control",
     "queries": "the table of two runs, by tools/test --with queries",
     "ray": "Ray, by tools/test --with ray",
+    "sdk": "the SDK's archive in the folder; CMake, GCC, Mono and Godot",
     "wheel": "the wheel's file in the folder, in an environment that lacks it",
 }
 
-# Blocks that are not run: programs' output, and excerpts of source files.
+# Blocks that are not run unless they are saved: programs' output, and excerpts of source files.
 _SHOWN = ("c", "cpp", "csharp", "sql", "text")
-_RUN = {"bash": ".sh", "json": ".json", "python": ".py", "toml": ".toml"}
+RUN = {"bash": ".sh", "json": ".json", "python": ".py", "toml": ".toml"}
 _READ = {"json": json.loads, "toml": tomllib.loads}
 
 _COMMENT = re.compile(r"^ *<!-- (.*) -->$")
@@ -69,6 +71,7 @@ class Block:
       continues: Whether the block continues the previous one.
       saved_as: The name of the file to save the block as; empty: the block is run.
       interrupted: Whether the block runs until Ctrl-C.
+      not_run: Why the block is not run; empty: it is.
     """
 
     page: Path
@@ -79,6 +82,7 @@ class Block:
     continues: bool = False
     saved_as: str = ""
     interrupted: bool = False
+    not_run: str = ""
 
     @property
     def place(self) -> str:
@@ -139,9 +143,9 @@ def read_blocks(page: Path) -> list[Block]:
         where = f"{page}:{number}"
         if fence := _FENCE.match(line):
             indent, language = fence.groups()
-            if language not in (*_SHOWN, *_RUN):
+            if language not in (*_SHOWN, *RUN):
                 raise BadPage(
-                    f"{where}: expected a block's language to be one of {_SHOWN + tuple(_RUN)}, found {language!r}"
+                    f"{where}: expected a block's language to be one of {_SHOWN + tuple(RUN)}, found {language!r}"
                 )
             end = lines.index(f"{indent}```", number)
             code = "".join(f"{each.removeprefix(indent)}\n" for each in lines[number:end])
@@ -167,6 +171,8 @@ def _read_comment(where: str, comment: str) -> dict[str, Any]:
             fields["saved_as"] = part.removeprefix("saved as ")
         elif part == "until Ctrl-C":
             fields["interrupted"] = True
+        elif part.startswith("not run: "):
+            fields["not_run"] = part.removeprefix("not run: ")
         elif (
             part.startswith("needs: ")
             and (needs := frozenset(part.removeprefix("needs: ").split(", "))) <= NEEDS.keys()
@@ -174,8 +180,8 @@ def _read_comment(where: str, comment: str) -> dict[str, Any]:
             fields["needs"] = needs
         else:
             raise BadPage(
-                f"{where}: expected 'continues', 'saved as ' and a name, 'until Ctrl-C', or 'needs: ' and some of "
-                f"{sorted(NEEDS)}, found {part!r}"
+                f"{where}: expected 'continues', 'saved as ' and a name, 'until Ctrl-C', 'not run: ' and a reason, or "
+                f"'needs: ' and some of {sorted(NEEDS)}, found {part!r}"
             )
     return fields
 
@@ -194,7 +200,7 @@ def read_examples(page: Path) -> list[Example]:
     """
     examples: list[list[Block]] = []
     for block in read_blocks(page):
-        if block.language not in _RUN:
+        if block.not_run or (block.language not in RUN and not block.saved_as):
             continue
         if not block.continues:
             examples.append([block])
@@ -223,7 +229,9 @@ def run_example(example: Example, folder: Path, environment: Mapping[str, str], 
         ):
             blocks = list(group)
             if saved_as:
-                (folder / saved_as).write_text("".join(block.code for block in blocks), "utf-8")
+                file = folder / saved_as
+                file.parent.mkdir(parents=True, exist_ok=True)
+                file.write_text("".join(block.code for block in blocks), "utf-8")
                 continue
             if language in _READ:
                 for block in blocks:
@@ -244,7 +252,7 @@ def _started(
     text = ""
     for block in blocks:
         text += "\n" * (block.line - 1 - text.count("\n")) + block.code
-    file = folder / f"{blocks[0].page.stem}_{blocks[0].line}{_RUN[blocks[0].language]}"
+    file = folder / f"{blocks[0].page.stem}_{blocks[0].line}{RUN[blocks[0].language]}"
     file.write_text(text, "utf-8")
     process = subprocess.Popen(
         ["bash", "-euo", "pipefail", file] if blocks[0].language == "bash" else ["python", file],
@@ -264,13 +272,13 @@ def _started(
                 os.killpg(process.pid, signal.SIGKILL)
 
 
-def _finish(block: Block, process: subprocess.Popen[str]) -> None:
-    """Waits until a block has exited with code 0."""
+def _finish(block: Block, process: subprocess.Popen[str], *codes: int) -> None:
+    """Waits until a block has exited with one of the codes, by default 0."""
     try:
         output, _ = process.communicate(timeout=_WATCHDOG_SECS)
     except subprocess.TimeoutExpired:
         raise RuntimeError(f"{block.place}: expected it to end, found it at work after {_WATCHDOG_SECS} s") from None
-    if process.returncode:
+    if process.returncode not in (codes or (0,)):
         raise RuntimeError(f"{block.place}: expected exit code 0, found {process.returncode}\n{output}")
 
 
@@ -287,7 +295,7 @@ def _interrupted(block: Block, process: subprocess.Popen[str]) -> Iterator[None]
             f"{block.place}: expected it to run until Ctrl-C, found exit code {process.returncode}\n{output}"
         )
     os.killpg(process.pid, signal.SIGINT)
-    _finish(block, process)
+    _finish(block, process, 0, -signal.SIGINT)
 
 
 def main() -> None:

@@ -3,6 +3,7 @@
 Blocks with further needs name them: tests/docs/examples.py, NEEDS. This test meets some of them (_HERE).
 """
 
+import contextlib
 import fcntl
 import itertools
 import os
@@ -12,12 +13,14 @@ import socket
 import struct
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable, Set
 from pathlib import Path
 
 import pytest
 
-from tests.docs.examples import BadPage, Example, all_pages, read_blocks, read_examples, run_example
+from tests.docs.examples import RUN, BadPage, Example, all_pages, read_blocks, read_examples, run_example
+from tests.web.page_fixture import Page
 from tests.wheel.clean_environment import CleanEnvironment, outside_variables
 from tools.testing import pytest_main
 
@@ -26,7 +29,11 @@ _EXAMPLES = [example for page in _PAGES for example in read_examples(page)]
 _DAEMON = Path("slow_lane/daemon/tandem-daemon")
 
 # The needs that this test meets, and the packages that each requires.
-_HERE = {"daemon": ("grpcio", "protobuf", "rich"), "pygame": ("pygame-ce",), "wheel": ()}
+_HERE = {"daemon": ("grpcio", "protobuf", "rich"), "pygame": ("pygame-ce",), "sdk": (), "wheel": ()}
+
+# The tutorials: the pages of the part Start, and several machines.
+_START = next(line for line in Path("docs/README.md").read_text("utf-8").splitlines() if line.startswith("| Start |"))
+_TUTORIALS = [*(Path("docs", name) for name in re.findall(r"\(([\w.]+)\)", _START)), Path("docs/ray.md")]
 
 # Names after "tandem." that are no Python names, of `tandem.db`, of SQL and of a protobuf package; and modules that
 # need other packages, or that `import tandem` does not import.
@@ -110,8 +117,39 @@ def test_example_runs_as_printed(
         folders.append(_DAEMON.absolute().parent)
     if "wheel" in example.needs:
         (tmp_path / wheel.name).symlink_to(wheel)
+    if "sdk" in example.needs:
+        (archive,) = Path("sdk").glob("*.tar.gz")
+        (tmp_path / archive.name).symlink_to(archive.absolute())
     path = os.pathsep.join((*map(str, folders), variables.get("PATH", os.defpath)))
-    run_example(example, tmp_path, {**variables, "HOME": str(tmp_path), "PATH": path})
+    with tempfile.TemporaryDirectory(dir="/tmp") as run:  # a socket's path is short
+        run_example(example, tmp_path, {**variables, "HOME": str(tmp_path), "PATH": path, "XDG_RUNTIME_DIR": run})
+
+
+@pytest.mark.parametrize("page", _TUTORIALS, ids=str)
+def test_each_block_of_a_tutorial_runs_or_says_why_not(page: Path) -> None:
+    """A command in a block of text would run nowhere."""
+    silent = [each for each in read_blocks(page) if not (each.language in RUN or each.saved_as or each.not_run)]
+    assert [block.place for block in silent] == []
+
+
+def test_chromium_shows_a_training_at_the_printed_address(
+    environments: Callable[[Set[str]], CleanEnvironment],
+) -> None:
+    """The page's second way to start: both programs are the wheel's."""
+    clean = environments(frozenset())
+    training = "import tandem, time; envs = tandem.make_vec('CartPole-v1', 4); print(envs.client.name, flush=True)"
+    with (
+        clean.start("python", "-c", f"{training}; time.sleep(600)") as trainer,
+        clean.start("tandem-view", "--listen=127.0.0.1:0") as view,
+    ):
+        try:
+            assert trainer.stdout is not None and view.stdout is not None
+            with contextlib.closing(Page()) as page:
+                page.open(view.stdout.readline().strip())
+                page.run_button(trainer.stdout.readline().strip())
+        finally:
+            trainer.kill()
+            view.terminate()
 
 
 @pytest.mark.parametrize("page", _PAGES, ids=str)

@@ -7,12 +7,13 @@ from contextlib import contextmanager
 
 
 @contextmanager
-def virtual_display(width: int = 1400, height: int = 1000) -> Iterator[str]:
+def virtual_display(width: int = 1400, height: int = 1000, *flags: str) -> Iterator[str]:
     """Runs an X server, Xvfb, on a free display number.
 
     Args:
       width: The screen's width in pixels.
       height: The screen's height in pixels.
+      *flags: More flags of Xvfb.
 
     Yields:
       The value for DISPLAY.
@@ -21,11 +22,12 @@ def virtual_display(width: int = 1400, height: int = 1000) -> Iterator[str]:
       FileNotFoundError: Xvfb is not installed; tools/setup installs it.
       OSError: Xvfb did not start.
     """
+    size = f"{width}x{height}x24"
     read_end, write_end = os.pipe()
     with os.fdopen(read_end) as ready:
         try:
             server = subprocess.Popen(
-                ["Xvfb", "-displayfd", str(write_end), "-screen", "0", f"{width}x{height}x24", "-nolisten", "tcp"],
+                ["Xvfb", "-displayfd", str(write_end), "-screen", "0", size, "-nolisten", "tcp", *flags],
                 pass_fds=[write_end],
                 stderr=subprocess.DEVNULL,
             )
