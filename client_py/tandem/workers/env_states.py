@@ -1,14 +1,16 @@
 """The state of a Gymnasium environment with its wrappers as bytes, and back into an equal environment.
 
-    data = pickled(env, saved)                # in a worker
-    stage(env, env_id, data), commit(env_id)  # in the same or another one, before the reset that returns its results
+    data = pickled(env, env_id, obs, info)                       # in a worker
+    stage(env, env_id, data), commit(resets, env, env_id)  # in the same or another one, before the reset
 
 The state is a pickle of the wrappers and of the environment, NumPy's generators and MuJoCo's model and data included.
 Windows are left out: a renderer opens again. An environment with `get_state()` and `set_state(state)` of its own gives
 its own part itself; the emulator of Atari does so by its own state.
 """
 
+import functools
 import io
+import math
 import pickle
 import sys
 import zlib
@@ -19,31 +21,54 @@ import cloudpickle
 import gymnasium
 from gymnasium.utils import EzPickle
 
+from tandem._native import EnvRows
 from tandem.environments.sealed_state import fingerprint
 from tandem.errors import Unsupported
 
+_SURELY = math.log(1e-12)  # the probability that a sticky step repeats the earlier action each time
+
 
 class Saved(NamedTuple):
-    """What the trainer knows of an environment: its last observation and info.
+    """What is saved beside the environment.
 
-    `ended`: the episode has ended, and the next step is the reset, with NEXT_STEP.
+    `obs` and `info` are the last ones that it returned; `episode` is that of `EnvRows.episode`.
     """
 
     obs: Any
     info: dict[str, Any]
-    ended: bool
+    episode: tuple[bool, float, int]
+
+
+class _Part(NamedTuple):
+    """A part that the old environment keeps, and that only takes another state."""
+
+    get: Callable[[], Any]
+    set: Callable[[Any], None]
+    state: Any
 
 
 class _Staged(NamedTuple):
-    """An environment's new state, before anything has changed."""
+    """An environment's new state; `undo` brings back the old one, in reverse order."""
 
-    target: Any
     new: Any
     saved: Saved
-    after: list[Callable[[], None]]  # restore parts that the old environment keeps
+    parts: list[_Part]
+    undo: list[Callable[[], None]]
 
 
 _staged: dict[int, _Staged] = {}
+_rows: tuple[EnvRows, int] | None = None  # of this worker, and its first environment
+
+
+def serve(rows: EnvRows, first_env: int) -> None:
+    """Notes the worker's rows."""
+    global _rows
+    _rows = rows, first_env
+
+
+def _row_of(env_id: int) -> tuple[EnvRows, int]:
+    assert _rows is not None
+    return _rows[0], env_id - _rows[1]
 
 
 def fingerprint_of(env: gymnasium.Env[Any, Any]) -> tuple[int, str]:
@@ -53,15 +78,19 @@ def fingerprint_of(env: gymnasium.Env[Any, Any]) -> tuple[int, str]:
     return fingerprint(*chain, *spaces), " in ".join(reversed(chain))
 
 
-def pickled(env: gymnasium.Env[Any, Any], env_id: int, saved: Saved) -> bytes:
-    """Returns the state.
+def pickled(env: gymnasium.Env[Any, Any], env_id: int, obs: Any, info: dict[str, Any]) -> bytes:
+    """Returns the state; `obs` and `info` are the last ones that the environment returned.
 
     Raises:
-      Unsupported: The environment, an attribute and its type, which cannot be saved.
+      Unsupported: The environment, an attribute and its type, which cannot be saved; or it awaits a reset.
+      Exception: As its own `get_state`.
     """
+    rows, row = _row_of(env_id)
+    if (episode := rows.episode(row)) is None:
+        raise Unsupported(f"save_state: expected environments in an episode, found that {env_id} awaits a reset")
     own = _own_state(env)
     try:
-        return zlib.compress(_dumped((env, saved), own), 1)
+        return zlib.compress(_dumped((env, Saved(obs, info, episode)), own), 1)
     except Exception as error:  # of any object's __reduce__
         raise Unsupported(
             f"save_state: expected an environment that can be pickled, found {_culprit(env, own)} of environment "
@@ -73,15 +102,17 @@ def stage(env: gymnasium.Env[Any, Any], env_id: int, data: bytes) -> None:
     """Makes the new environment of a state; the old one is unchanged until `commit`."""
     if not hasattr(env, "__dict__"):
         raise Unsupported(f"load_state: expected an environment with a __dict__, found a {type(env).__name__}")
-    after: list[Callable[[], None]] = []
-    new, saved = _Unpickler(io.BytesIO(zlib.decompress(data)), env, after).load()
-    _staged[env_id] = _Staged(env, new, saved, after)
+    parts: list[_Part] = []
+    new, saved = _Unpickler(io.BytesIO(zlib.decompress(data)), env, parts).load()
+    _staged[env_id] = _Staged(new, saved, parts, [])
 
 
 def discard(env: gymnasium.Env[Any, Any], env_id: int) -> None:
-    """Forgets what was staged."""
+    """Forgets what was staged; after a `commit` that no reset has followed, the old state is back."""
     del env
-    _staged.pop(env_id, None)
+    if (staged := _staged.pop(env_id, None)) is not None:
+        for undo in reversed(staged.undo):
+            undo()
 
 
 def commit(resets: bool, env: gymnasium.Env[Any, Any], env_id: int) -> None:
@@ -89,26 +120,30 @@ def commit(resets: bool, env: gymnasium.Env[Any, Any], env_id: int) -> None:
 
     `resets`: an episode that has ended is followed by the next one in that reset.
     """
-    staged = _staged.pop(env_id)
-    env.__class__, env.__dict__ = staged.new.__class__, staged.new.__dict__
-    for restore in staged.after:
-        restore()
-    obs, info, ended = staged.saved
-    if ended and resets:
-        return
+    staged = _staged[env_id]
+    for part in staged.parts:
+        staged.undo.append(functools.partial(part.set, part.get()))
+    staged.undo.append(functools.partial(_become, env, env.__class__, env.__dict__))
+    _become(env, staged.new.__class__, staged.new.__dict__)
+    for part in staged.parts:
+        part.set(part.state)
+    attributes = env.__dict__
+    obs, info, episode = staged.saved
 
-    def reset(**_: Any) -> tuple[Any, dict[str, Any]]:
-        del env.__dict__["reset"]
+    def reset(**arguments: Any) -> tuple[Any, dict[str, Any]]:
+        env.__dict__ = attributes
+        del _staged[env_id]
+        if episode[0] and resets:
+            return env.reset(**arguments)
+        rows, row = _row_of(env_id)
+        rows.continue_episode(row, *episode)
         return obs, info
 
-    def step(_: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
-        del env.__dict__["step"]
-        first, infos = env.reset()
-        return first, 0.0, False, False, infos
+    env.__dict__ = {**attributes, "reset": reset}
 
-    env.__dict__["reset"] = reset
-    if ended:
-        env.__dict__["step"] = step
+
+def _become(env: Any, kind: type, attributes: dict[str, Any]) -> None:
+    env.__class__, env.__dict__ = kind, attributes
 
 
 def _chain(env: Any) -> list[Any]:
@@ -119,24 +154,42 @@ def _chain(env: Any) -> list[Any]:
     return chain
 
 
-def _own_state(env: Any) -> Any:
-    """Returns the environment, without wrappers, if it saves itself; else None."""
+def _own_state(env: Any) -> tuple[Any, Any] | None:
+    """Returns the environment, without wrappers, and its own state, if it saves itself."""
     inner = env.unwrapped
-    return (
-        inner if callable(getattr(inner, "get_state", None)) and callable(getattr(inner, "set_state", None)) else None
-    )
+    if callable(getattr(inner, "get_state", None)) and callable(getattr(inner, "set_state", None)):
+        return inner, inner.get_state()
+    return None
+
+
+def _ale_state(ale: Any) -> bytes:
+    """Returns the state of an emulator of Atari.
+
+    It lacks the last action, which a sticky step repeats: from here on that is action 0, here and in each copy.
+    """
+    state = ale.cloneSystemState().serialize()
+    _set_ale_state(ale, state)
+    return state  # type: ignore[no-any-return]  # it has no types
+
+
+def _set_ale_state(ale: Any, state: bytes) -> None:
+    sticky = ale.getFloat("repeat_action_probability")
+    if 0 < sticky < 1:
+        for _ in range(math.ceil(_SURELY / math.log(sticky))):
+            ale.act(0)
+    ale.restoreSystemState(sys.modules["ale_py"].ALEState(state))
 
 
 class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]  # it has no types
-    def __init__(self, file: io.BytesIO, own: Any) -> None:
+    def __init__(self, file: io.BytesIO, own: tuple[Any, Any] | None) -> None:
         super().__init__(file)
         self._own = own
 
     def persistent_id(self, obj: Any) -> Any:
-        if obj is self._own and obj is not None:
-            return "own", obj.get_state()
+        if self._own is not None and obj is self._own[0]:
+            return "own", self._own[1]
         if "ale_py" in sys.modules and isinstance(obj, sys.modules["ale_py"].ALEInterface):
-            return "ale", obj.cloneSystemState().serialize()
+            return "ale", _ale_state(obj)
         return None
 
     def reducer_override(self, obj: Any) -> Any:
@@ -151,18 +204,21 @@ class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]  # it has no types
 
 
 class _Unpickler(pickle.Unpickler):
-    def __init__(self, file: io.BytesIO, env: Any, after: list[Callable[[], None]]) -> None:
+    def __init__(self, file: io.BytesIO, env: Any, parts: list[_Part]) -> None:
         super().__init__(file)
-        self._env, self._after = env, after
+        self._env, self._parts = env, parts
 
     def persistent_load(self, pid: Any) -> Any:
         kind, state = pid
         inner = self._env.unwrapped
         if kind == "own":
-            self._after.append(lambda: inner.set_state(state))
+            self._parts.append(_Part(inner.get_state, inner.set_state, state))
             return inner
-        self._after.append(lambda: inner.ale.restoreSystemState(sys.modules["ale_py"].ALEState(state)))
-        return inner.ale
+        ale = inner.ale
+        self._parts.append(
+            _Part(functools.partial(_ale_state, ale), functools.partial(_set_ale_state, ale), state)
+        )
+        return ale
 
 
 def _dumped(value: Any, own: Any) -> bytes:
@@ -175,15 +231,20 @@ def _set_attributes(obj: Any, attributes: dict[str, Any]) -> None:
     obj.__dict__.update(attributes)
 
 
-def _culprit(env: Any, own: Any) -> str:
-    """Returns the attribute that cannot be pickled, with its type."""
+def _culprit(env: Any, own: tuple[Any, Any] | None) -> str:
+    """Returns the attribute, or the own state, that cannot be pickled, with its type."""
+    values = [] if own is None else [(f"{type(own[0]).__name__}.get_state()", own[1])]
     for each in _chain(env):
-        for name, value in vars(each).items():
-            if each is own or value in (None, getattr(each, "env", None)):
-                continue
-            try:
-                _dumped(value, own)
-            except Exception:
-                kind = type(value)
-                return f"{type(each).__name__}.{name}, a {kind.__module__}.{kind.__qualname__},"
+        if own is None or each is not own[0]:
+            values += [
+                (f"{type(each).__name__}.{name}", value)
+                for name, value in vars(each).items()
+                if value is not None and value is not getattr(each, "env", None)
+            ]
+    for name, value in values:
+        try:
+            _dumped(value, own)
+        except Exception:
+            kind = type(value)
+            return f"{name}, a {kind.__module__}.{kind.__qualname__},"
     return f"a {type(env).__name__}"
