@@ -323,13 +323,6 @@ py::tuple EnvRows::Episodes() const {
                         steps);
 }
 
-py::object EnvRows::Episode(uint32_t row) const {
-  const Row& state = rows_.at(row);
-  const bool ended = state.ended || state.restarted;
-  if (state.failure || (state.episode < 0 && !ended)) return py::none();
-  return py::make_tuple(ended, state.episode_return, state.episode_length);
-}
-
 void EnvRows::ContinueEpisode(uint32_t row, bool ended, double episode_return,
                               int64_t episode_length) {
   rows_.at(row).continued = {ended, episode_return, episode_length};

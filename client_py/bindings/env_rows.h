@@ -69,9 +69,7 @@ class EnvRows {
   // | row | Run |
   // |---|---|
   // | flag skip | does nothing, and leaves all values |
-  // | flag reset | resets it: reward and flags 0, status ok; after
-  //     ContinueEpisode an episode that had ended has done 1, and is followed as
-  //     after the step that ended it |
+  // | flag reset | resets it: reward and flags 0, status ok |
   // | no flag, reset only | does nothing, but it has no infos |
   // | failed before | reports the first failure again |
   // | restarted, not reset yet | truncates the dead worker's episode: reward 0,
@@ -103,11 +101,9 @@ class EnvRows {
   //  - int64[rows]: its number of steps so far.
   pybind11::tuple Episodes() const;
   void ForgetEpisodes() { episodes_ = 0; }
-  // Returns (whether it has ended, its return, its number of steps) of a row's
-  // episode; None: the row awaits a reset, as it had none or has failed.
-  pybind11::object Episode(uint32_t row) const;
   // For the `reset` of an environment that continues from a saved state: the
-  // row's episode continues, too, if that call belongs to a reset flag.
+  // row's episode continues, too. One that had ended has done 1, and is followed
+  // as after the step that ended it.
   void ContinueEpisode(uint32_t row, bool ended, double episode_return,
                        int64_t episode_length);
   static constexpr size_t kEpisodes = 100;

@@ -153,7 +153,6 @@ void DefineEnvRows(py::module_& module) {
           py::arg("kind"), py::arg("autoreset_mode"),
           py::arg("options") = py::none())
       .def("episodes", &EnvRows::Episodes)
-      .def("episode", &EnvRows::Episode)
       .def("continue_episode", &EnvRows::ContinueEpisode);
   py::class_<InfoReader>(module, "InfoReader")
       .def(py::init<uint32_t, const py::sequence&, py::function>(),

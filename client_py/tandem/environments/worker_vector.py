@@ -22,13 +22,14 @@ from tandem.arguments import shown, text
 from tandem.arguments.arrays import env_indices, seeds_of
 from tandem.client import SharedMemoryClient
 from tandem.environments.client_vector import ClientVectorEnv, EnvIds, GymnasiumVectorEnv, Obs, StepResults
-from tandem.environments.lanes import Batches, Halves, Lanes
+from tandem.environments.lanes import RAISED, Batches, Halves, Lanes
 from tandem.environments.row_infos import chosen_infos
 from tandem.environments.sealed_state import PYTHON, batches, sealed, unsealed
 from tandem.environments.vector_arguments import Mask, Seed, distinct_ids
 from tandem.errors import EnvFailed, InvalidArgument, PeerGone, StepTimeout, TandemError, Unsupported
 from tandem.spaces.batches import Actions, Observations
 from tandem.workers import env_states
+from tandem.workers.env_states import Saved
 from tandem.workers.infos import VectorInfos
 from tandem.workers.pickled import modules_of, pickled
 from tandem.workers.processes import WorkerProcesses
@@ -390,10 +391,14 @@ class WorkerVectorEnv(ClientVectorEnv, GymnasiumVectorEnv):
     def _saved_states(self, ids: list[int]) -> list[bytes]:
         if not self._ready:
             raise self._not_ready_error("save_state")
-        infos = self._infos.rows()
+        if failed := [i for i in ids if self._client.fields["status", ""][i] == RAISED]:
+            raise Unsupported(f"save_state: expected environments that work, found that {failed} await a reset")
+        infos, ended = self._infos.rows(), self._client.dones != 0
+        if self.autoreset_mode.name == AutoresetMode.SAME_STEP.name:
+            ended[:] = False
         each = list(iterate(self.observation_space, self._last_observations()))
-        last = {i: (each[i], infos.get(i, {})) for i in ids}
-        states = self._apply("save_state", functools.partial(_save_state, last), ids)
+        saved = {i: Saved(each[i], infos.get(i, {}), bool(ended[i])) for i in ids}
+        states = self._apply("save_state", functools.partial(_save_state, saved), ids)
         if refusal := next((state for state in states if isinstance(state, str)), None):
             raise Unsupported(refusal)
         marks = self._fingerprints()
@@ -462,9 +467,9 @@ def _call(name: str, args: Any, kwargs: Any, env: Any, env_id: int) -> Any:
     return attribute(*args, **kwargs) if callable(attribute) else attribute
 
 
-def _save_state(last: dict[int, tuple[Any, dict[str, Any]]], env: Any, env_id: int) -> bytes | str:
+def _save_state(saved: dict[int, Saved], env: Any, env_id: int) -> bytes | str:
     try:
-        return env_states.pickled(env, env_id, *last[env_id])
+        return env_states.pickled(env, env_id, saved[env_id])
     except Unsupported as error:
         return str(error)  # another exception of an environment is EnvFailed
 

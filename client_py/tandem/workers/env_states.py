@@ -1,7 +1,7 @@
 """The state of a Gymnasium environment with its wrappers as bytes, and back into an equal environment.
 
-    data = pickled(env, env_id, obs, info)                       # in a worker
-    stage(env, env_id, data), commit(resets, env, env_id)  # in the same or another one, before the reset
+    data = pickled(env, env_id, saved)                # in a worker
+    stage(env, env_id, data), commit(..., env_id)     # in the same or another one, before the reset
 
 The state is a pickle of the wrappers and of the environment, NumPy's generators and MuJoCo's model and data included.
 Windows are left out: a renderer opens again. An environment with `get_state()` and `set_state(state)` of its own gives
@@ -29,46 +29,33 @@ _SURELY = math.log(1e-12)  # the probability that a sticky step repeats the earl
 
 
 class Saved(NamedTuple):
-    """What is saved beside the environment.
+    """What the trainer knows of an environment: its last observation and info.
 
-    `obs` and `info` are the last ones that it returned; `episode` is that of `EnvRows.episode`.
+    `ended`: the episode has ended, and was not followed by another one.
     """
 
     obs: Any
     info: dict[str, Any]
-    episode: tuple[bool, float, int]
-
-
-class _Part(NamedTuple):
-    """A part that the old environment keeps, and that only takes another state."""
-
-    get: Callable[[], Any]
-    set: Callable[[Any], None]
-    state: Any
+    ended: bool
 
 
 class _Staged(NamedTuple):
-    """An environment's new state; `undo` brings back the old one, in reverse order."""
+    """An environment's new state, and the return and steps of its episode.
+
+    `parts` are those that the old environment keeps: get, set, and a new state. `undo`, in reverse order, brings back
+    the old state.
+    """
 
     new: Any
     saved: Saved
-    parts: list[_Part]
+    episode: tuple[float, int]
+    parts: list[tuple[Callable[[], Any], Callable[[Any], None], Any]]
     undo: list[Callable[[], None]]
 
 
+rows: EnvRows  # of this worker, which sets both
+first_env: int
 _staged: dict[int, _Staged] = {}
-_rows: tuple[EnvRows, int] | None = None  # of this worker, and its first environment
-
-
-def serve(rows: EnvRows, first_env: int) -> None:
-    """Notes the worker's rows."""
-    global _rows
-    _rows = rows, first_env
-
-
-def _row_of(env_id: int) -> tuple[EnvRows, int]:
-    assert _rows is not None
-    return _rows[0], env_id - _rows[1]
 
 
 def fingerprint_of(env: gymnasium.Env[Any, Any]) -> tuple[int, str]:
@@ -78,19 +65,18 @@ def fingerprint_of(env: gymnasium.Env[Any, Any]) -> tuple[int, str]:
     return fingerprint(*chain, *spaces), " in ".join(reversed(chain))
 
 
-def pickled(env: gymnasium.Env[Any, Any], env_id: int, obs: Any, info: dict[str, Any]) -> bytes:
-    """Returns the state; `obs` and `info` are the last ones that the environment returned.
+def pickled(env: gymnasium.Env[Any, Any], env_id: int, saved: Saved) -> bytes:
+    """Returns the state.
 
     Raises:
-      Unsupported: The environment, an attribute and its type, which cannot be saved; or it awaits a reset.
+      Unsupported: The environment, an attribute and its type, which cannot be saved.
       Exception: As its own `get_state`.
     """
-    rows, row = _row_of(env_id)
-    if (episode := rows.episode(row)) is None:
-        raise Unsupported(f"save_state: expected environments in an episode, found that {env_id} awaits a reset")
+    _, _, _, _, returns, _, steps = rows.episodes()
+    episode = float(returns[env_id - first_env]), int(steps[env_id - first_env])
     own = _own_state(env)
     try:
-        return zlib.compress(_dumped((env, Saved(obs, info, episode)), own), 1)
+        return zlib.compress(_dumped((env, saved, episode), own), 1)
     except Exception as error:  # of any object's __reduce__
         raise Unsupported(
             f"save_state: expected an environment that can be pickled, found {_culprit(env, own)} of environment "
@@ -102,9 +88,8 @@ def stage(env: gymnasium.Env[Any, Any], env_id: int, data: bytes) -> None:
     """Makes the new environment of a state; the old one is unchanged until `commit`."""
     if not hasattr(env, "__dict__"):
         raise Unsupported(f"load_state: expected an environment with a __dict__, found a {type(env).__name__}")
-    parts: list[_Part] = []
-    new, saved = _Unpickler(io.BytesIO(zlib.decompress(data)), env, parts).load()
-    _staged[env_id] = _Staged(new, saved, parts, [])
+    unpickler = _Unpickler(io.BytesIO(zlib.decompress(data)), env)
+    _staged[env_id] = _Staged(*unpickler.load(), unpickler.parts, [])
 
 
 def discard(env: gymnasium.Env[Any, Any], env_id: int) -> None:
@@ -121,22 +106,21 @@ def commit(resets: bool, env: gymnasium.Env[Any, Any], env_id: int) -> None:
     `resets`: an episode that has ended is followed by the next one in that reset.
     """
     staged = _staged[env_id]
-    for part in staged.parts:
-        staged.undo.append(functools.partial(part.set, part.get()))
+    for get, put, _ in staged.parts:
+        staged.undo.append(functools.partial(put, get()))
     staged.undo.append(functools.partial(_become, env, env.__class__, env.__dict__))
     _become(env, staged.new.__class__, staged.new.__dict__)
-    for part in staged.parts:
-        part.set(part.state)
+    for _, put, state in staged.parts:
+        put(state)
     attributes = env.__dict__
-    obs, info, episode = staged.saved
+    obs, info, ended = staged.saved
 
     def reset(**arguments: Any) -> tuple[Any, dict[str, Any]]:
         env.__dict__ = attributes
         del _staged[env_id]
-        if episode[0] and resets:
+        if ended and resets:
             return env.reset(**arguments)
-        rows, row = _row_of(env_id)
-        rows.continue_episode(row, *episode)
+        rows.continue_episode(env_id - first_env, ended, *staged.episode)
         return obs, info
 
     env.__dict__ = {**attributes, "reset": reset}
@@ -204,21 +188,18 @@ class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]  # it has no types
 
 
 class _Unpickler(pickle.Unpickler):
-    def __init__(self, file: io.BytesIO, env: Any, parts: list[_Part]) -> None:
+    def __init__(self, file: io.BytesIO, env: Any) -> None:
         super().__init__(file)
-        self._env, self._parts = env, parts
+        self._inner, self.parts = env.unwrapped, []  # type: ignore[var-annotated]  # of _Staged
 
     def persistent_load(self, pid: Any) -> Any:
-        kind, state = pid
-        inner = self._env.unwrapped
+        (kind, state), inner = pid, self._inner
         if kind == "own":
-            self._parts.append(_Part(inner.get_state, inner.set_state, state))
+            self.parts.append((inner.get_state, inner.set_state, state))
             return inner
-        ale = inner.ale
-        self._parts.append(
-            _Part(functools.partial(_ale_state, ale), functools.partial(_set_ale_state, ale), state)
-        )
-        return ale
+        both = (functools.partial(call, inner.ale) for call in (_ale_state, _set_ale_state))
+        self.parts.append((*both, state))
+        return inner.ale
 
 
 def _dumped(value: Any, own: Any) -> bytes:

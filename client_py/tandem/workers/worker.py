@@ -275,7 +275,7 @@ class _Worker:
             first_env=first,
             restarted=side.restarted,
         )
-        env_states.serve(self._rows, first)
+        env_states.rows, env_states.first_env = self._rows, first
         self._painter = self._poser = None
         rewards = side.fields["reward", ""][first : first + count]
         if serving.scene is not None:
