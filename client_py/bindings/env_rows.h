@@ -102,8 +102,8 @@ class EnvRows {
   pybind11::tuple Episodes() const;
   void ForgetEpisodes() { episodes_ = 0; }
   // For the `reset` of an environment that continues from a saved state: the
-  // row's episode continues, too. One that had ended has done 1, and is followed
-  // as after the step that ended it.
+  // row's episode continues, too. One that had ended has done 1, and is
+  // followed as after the step that ended it.
   void ContinueEpisode(uint32_t row, bool ended, double episode_return,
                        int64_t episode_length);
   static constexpr size_t kEpisodes = 100;

@@ -72,6 +72,12 @@ _SLOW = (
     "ALE/Pong-v5, 84x84, stack of 4",
     "ALE/Breakout-v5",
 )
+# Box2D's objects cannot be pickled.
+_NOT_SAVED = {
+    "LunarLander-v3": r"LunarLander\.world, a Box2D",
+    "BipedalWalker-v3": r"BipedalWalker\.world, a Box2D",
+    "CarRacing-v3": r"CarRacing\.contactListener_keepref",
+}
 
 
 @pytest.mark.parametrize("mode", list(AutoresetMode), ids=lambda mode: mode.name)
@@ -109,7 +115,9 @@ def test_equals_sync_vector_env(name: str, mode: AutoresetMode) -> None:
 @pytest.mark.parametrize("name", _FUNCTIONS)
 def test_the_future_of_a_state_is_the_same(name: str, mode: AutoresetMode) -> None:
     """In the same rows, and in other ones of other workers."""
-    function, order, count = _FUNCTIONS[name], [1, 2, 0], 100 if name in _SLOW else 300
+    if name in _NOT_SAVED and mode is not AutoresetMode.NEXT_STEP:
+        pytest.skip("cannot be saved")
+    function, order, count = _FUNCTIONS[name], [1, 2, 0], 60 if name in _SLOW else 200
     with (
         warnings.catch_warnings(action="ignore"),
         closing(tandem.make_vec([function] * _ENVS, num_workers=2, autoreset_mode=mode)) as envs,
@@ -121,6 +129,10 @@ def test_the_future_of_a_state_is_the_same(name: str, mode: AutoresetMode) -> No
         actions = [[envs.single_action_space.sample() for _ in range(_ENVS)] for _ in range(count)]
         for step in range(count // 3):
             last = _stepped(envs, actions[step])
+        if name in _NOT_SAVED:
+            with pytest.raises(tandem.Unsupported, match=_NOT_SAVED[name]):
+                envs.save_state()
+            return
         states = envs.save_state()
         future = [_stepped(envs, each) for each in actions]
         _assert_same(envs.load_state(states)[0], last[0], "load")

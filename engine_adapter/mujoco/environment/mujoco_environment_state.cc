@@ -42,9 +42,9 @@ size_t StateSize(const mjModel& model) {
 // The cursors of MuJoCo's history buffers, the second number of each, are
 // indices. Time, positions, velocities and activations precede the buffers.
 bool CursorsFit(const mjModel& model, std::span<const mjtNum> physics) {
-  const std::span<const mjtNum> history = physics.subspan(
-      static_cast<size_t>(mj_stateSize(&model, mjSTATE_TIME | mjSTATE_QPOS |
-                                                   mjSTATE_QVEL | mjSTATE_ACT)));
+  const std::span<const mjtNum> history =
+      physics.subspan(static_cast<size_t>(mj_stateSize(
+          &model, mjSTATE_TIME | mjSTATE_QPOS | mjSTATE_QVEL | mjSTATE_ACT)));
   const auto fit = [&](const int* addresses, const int* samples,
                        mjtSize count) {
     for (mjtSize i = 0; i < count; ++i) {

@@ -197,13 +197,12 @@ TEST_F(MujocoEnvironmentTest,
 }
 
 TEST_F(MujocoEnvironmentTest, RefusesAStateWhoseHistoryCursorIsNoIndex) {
-  EngineRig rig = Models(
-      Write("delay.xml", R"(<mujoco><worldbody><body>
+  EngineRig rig = Models(Write("delay.xml", R"(<mujoco><worldbody><body>
         <joint name="j"/><geom size="1"/></body></worldbody>
         <actuator><motor joint="j" delay=".02" nsample="12"/></actuator>
         <sensor><jointpos joint="j" delay=".01" nsample="8"/></sensor>
         </mujoco>)"),
-      1);
+                         1);
   ASSERT_TRUE(rig.ResetAll(0).ok() && rig.Step().ok());
   StatePort& states = *rig.ports().states;
   std::string head;  // precedes the physics
@@ -216,8 +215,8 @@ TEST_F(MujocoEnvironmentTest, RefusesAStateWhoseHistoryCursorIsNoIndex) {
                 sizeof(value));
     return CodeOf(states.Stage(0, changed));
   };
-  constexpr size_t kBefore = 3;                    // time, position, velocity
-  constexpr size_t kOfActuator = 2 + 12 + 12;      // numbers of its buffer
+  constexpr size_t kBefore = 3;                // time, position, velocity
+  constexpr size_t kOfActuator = 2 + 12 + 12;  // numbers of its buffer
   for (const size_t cursor : {kBefore + 1, kBefore + kOfActuator + 1}) {
     EXPECT_EQ(stage(cursor, 3), ErrorCode::kOk);
     for (const double invalid : {-1.0, 12.0, static_cast<double>(kNan)}) {
