@@ -278,7 +278,7 @@ def resumed(path: str | os.PathLike[str], kind: type[Any], envs: VecEnv) -> Any:
     the steps that are left.
 
     Raises:
-      InvalidArgument: `envs` has other wrappers.
+      InvalidArgument: `envs` has other wrappers, or the file is another checkpoint. Nothing has changed.
       TandemError: As `tandem.checkpoint.load`.
     """
     file = arguments.file_path("path", path)
@@ -287,6 +287,8 @@ def resumed(path: str | os.PathLike[str], kind: type[Any], envs: VecEnv) -> Any:
     chain = _chain(envs)
     inner = _unwrapped(chain)
     parts = checkpoint.load(file)
+    if "algorithm" not in parts:
+        raise InvalidArgument(f"path: expected a file of Checkpoints, found another checkpoint: {file}")
     kinds = [type(wrapper).__name__ for wrapper in chain[:-1]]
     if (expected := [name for name, _ in parts["wrappers"]]) != kinds:
         raise InvalidArgument(f"envs: expected the wrappers {expected}, found {kinds}")
