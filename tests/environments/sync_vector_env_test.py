@@ -3,8 +3,8 @@
 import functools
 import os
 import warnings
-from contextlib import closing
 from collections.abc import Callable
+from contextlib import closing
 from typing import Any
 
 import ale_py

@@ -264,7 +264,6 @@ def test_refused_states_change_nothing() -> None:
 
 def test_a_failed_environment_goes_on() -> None:
     """As after a reset."""
-
     with closing(_made(lambda: Fails(own=True))) as envs:
         envs.step([0] * _ENVS)
         states = envs.save_state()
@@ -344,7 +343,9 @@ class _Calls:
         self._left -= 1
 
 
-def test_a_writer_killed_at_each_call_leaves_a_whole_checkpoint(tmp_path: Path) -> None:
+def test_a_writer_killed_at_each_call_leaves_a_whole_checkpoint(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Before and after each call of the operating system; the file has the earlier number, then the new one."""
     numbers: list[int] = []
     status = signal.SIGKILL.value
@@ -354,7 +355,7 @@ def test_a_writer_killed_at_each_call_leaves_a_whole_checkpoint(tmp_path: Path) 
         checkpoint.save(path, number=1)
         if (writer := os.fork()) == 0:
             try:
-                checkpoint.os = _Calls(len(numbers))  # type: ignore[assignment]
+                monkeypatch.setattr(checkpoint, "os", _Calls(len(numbers)))
                 checkpoint.save(path, number=2)
                 os._exit(0)
             finally:

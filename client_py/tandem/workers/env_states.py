@@ -12,6 +12,7 @@ import functools
 import io
 import math
 import pickle
+import re
 import sys
 import zlib
 from collections.abc import Callable
@@ -21,7 +22,6 @@ import cloudpickle
 import gymnasium
 from gymnasium.utils import EzPickle
 
-from tandem._native import EnvRows
 from tandem.environments.sealed_state import fingerprint
 from tandem.errors import Unsupported
 
@@ -53,16 +53,16 @@ class _Staged(NamedTuple):
     undo: list[Callable[[], None]]
 
 
-rows: EnvRows  # of this worker, which sets both
-first_env: int
+rows: Any = None  # the EnvRows of this worker, which sets both
+first_env = 0
 _staged: dict[int, _Staged] = {}
 
 
 def fingerprint_of(env: gymnasium.Env[Any, Any]) -> tuple[int, str]:
     """Returns a number that equal environments have, and what it is of, for messages."""
     chain = [f"{type(each).__module__}.{type(each).__qualname__}" for each in _chain(env)]
-    spaces = repr(env.observation_space), repr(env.action_space)
-    return fingerprint(*chain, *spaces), " in ".join(reversed(chain))
+    spaces = re.sub(" at 0x[0-9a-f]+", "", f"{env.observation_space} {env.action_space}")  # addresses of functions
+    return fingerprint(*chain, spaces), " in ".join(reversed(chain))
 
 
 def pickled(env: gymnasium.Env[Any, Any], env_id: int, saved: Saved) -> bytes:
@@ -72,7 +72,7 @@ def pickled(env: gymnasium.Env[Any, Any], env_id: int, saved: Saved) -> bytes:
       Unsupported: The environment, an attribute and its type, which cannot be saved.
       Exception: As its own `get_state`.
     """
-    _, _, _, _, returns, _, steps = rows.episodes()
+    *_, returns, _, steps = rows.episodes()
     episode = float(returns[env_id - first_env]), int(steps[env_id - first_env])
     own = _own_state(env)
     try:
@@ -89,7 +89,8 @@ def stage(env: gymnasium.Env[Any, Any], env_id: int, data: bytes) -> None:
     if not hasattr(env, "__dict__"):
         raise Unsupported(f"load_state: expected an environment with a __dict__, found a {type(env).__name__}")
     unpickler = _Unpickler(io.BytesIO(zlib.decompress(data)), env)
-    _staged[env_id] = _Staged(*unpickler.load(), unpickler.parts, [])
+    new, saved, episode = unpickler.load()
+    _staged[env_id] = _Staged(new, saved, episode, unpickler.parts, [])
 
 
 def discard(env: gymnasium.Env[Any, Any], env_id: int) -> None:
