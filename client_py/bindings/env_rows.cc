@@ -223,10 +223,17 @@ void EnvRows::ResetByFlag(uint32_t row, const py::object& options) {
   if ((arrays_.resets[row] & kResetSeeded) != 0) {
     seed = py::int_(arrays_.reset_seeds[row]);
   }
-  PyObject* arguments[] = {nullptr, rows_[row].env.ptr(), seed.ptr(),
-                           options.ptr()};
+  Row& state = rows_[row];
+  PyObject* arguments[] = {nullptr, state.env.ptr(), seed.ptr(), options.ptr()};
+  state.continued.reset();
   Reset(row, arguments, reset_arguments_.ptr());
   ClearResults(row);
+  if (!state.continued) return;
+  state.ended = state.continued->ended;
+  state.episode_return = state.continued->episode_return;
+  state.episode_length = state.continued->episode_length;
+  state.step = state.episode_length - 1;
+  arrays_.dones[row] = state.ended ? 1 : 0;
 }
 
 void EnvRows::Truncate(uint32_t row, bool resets_at_end,
@@ -314,6 +321,11 @@ py::tuple EnvRows::Episodes() const {
   }
   return py::make_tuple(episodes_, times, returns, lengths, running, numbers,
                         steps);
+}
+
+void EnvRows::ContinueEpisode(uint32_t row, bool ended, double episode_return,
+                              int64_t episode_length) {
+  rows_.at(row).continued = {ended, episode_return, episode_length};
 }
 
 py::tuple EnvRows::Items(uint32_t row, py::object result,

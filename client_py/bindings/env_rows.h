@@ -15,6 +15,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -100,9 +101,19 @@ class EnvRows {
   //  - int64[rows]: its number of steps so far.
   pybind11::tuple Episodes() const;
   void ForgetEpisodes() { episodes_ = 0; }
+  // For the `reset` of an environment that continues from a saved state: the
+  // row's episode continues, too. One that had ended has done 1, and is
+  // followed as after the step that ended it.
+  void ContinueEpisode(uint32_t row, bool ended, double episode_return,
+                       int64_t episode_length);
   static constexpr size_t kEpisodes = 100;
 
  private:
+  struct Continued {
+    bool ended;
+    double episode_return;
+    int64_t episode_length;
+  };
   struct Row {
     pybind11::object env;
     // (row, exception, text), or null while the environment works.
@@ -114,6 +125,7 @@ class EnvRows {
     int64_t step = -1;
     double episode_return = 0;
     int64_t episode_length = 0;
+    std::optional<Continued> continued = {};  // in the reset that runs
   };
   // The rows of the results.
   struct Arrays {

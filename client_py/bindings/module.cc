@@ -152,7 +152,8 @@ void DefineEnvRows(py::module_& module) {
           },
           py::arg("kind"), py::arg("autoreset_mode"),
           py::arg("options") = py::none())
-      .def("episodes", &EnvRows::Episodes);
+      .def("episodes", &EnvRows::Episodes)
+      .def("continue_episode", &EnvRows::ContinueEpisode);
   py::class_<InfoReader>(module, "InfoReader")
       .def(py::init<uint32_t, const py::sequence&, py::function>(),
            py::arg("num_envs"), py::arg("areas"), py::arg("final_obs"))

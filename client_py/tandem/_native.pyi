@@ -229,6 +229,7 @@ class EnvRows:
         *tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.float64]],
         *tuple[NDArray[np.float64], NDArray[np.int64], NDArray[np.int64]],
     ]: ...
+    def continue_episode(self, row: int, ended: bool, episode_return: float, episode_length: int) -> None: ...
 
 # client_py/bindings/info_reader.h documents it; tandem.workers.infos.VectorInfos uses it.
 class InfoReader:

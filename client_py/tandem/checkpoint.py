@@ -13,7 +13,7 @@ import os
 import pickle
 import random
 import sys
-import tempfile
+import time
 from typing import Any
 
 import numpy as np
@@ -24,24 +24,30 @@ from tandem.errors import InvalidArgument, SystemCallFailed
 
 __all__ = ["load", "save"]
 
+_LEFT_SECS = 3600  # without a write: the file of a killed writer
+
 
 def save(path: str | os.PathLike[str], envs: Any = None, **parts: Any) -> None:
     """Writes a checkpoint, in place of an earlier one; after a kill or a full disk the earlier one is whole.
 
+    What a killed writer has left beside the file is removed by a later call, after an hour.
+
     Args:
-      path: The file.
+      path: The file, of one training alone: of two, each replaces what the other has saved.
       envs: What `make_vec` returned, also wrapped; None: without environments. Wrappers are parts of your own.
-      parts: Values that can be pickled, such as the state of a policy and of its optimizer. The generators of NumPy,
-        Python and, if it is imported, torch are saved by themselves.
+      parts: Values that can be pickled, such as the state of a policy and of its optimizer; with environments not
+        named "obs" or "infos". The generators of NumPy, Python and, if it is imported, torch are saved by themselves.
 
     Raises:
       SystemCallFailed: The file cannot be written; nothing has changed.
-      InvalidArgument: A part cannot be pickled.
+      InvalidArgument: A part cannot be pickled, or has the name of another.
       TandemError: As `save_state` of the environments.
     """
-    arguments.path("path", path)
+    file_path = arguments.file_path("path", path)
+    if envs is not None and not parts.keys().isdisjoint(("obs", "infos")):
+        raise InvalidArgument("parts: expected others than obs and infos, which load returns of the environments")
     content = {
-        "states": None if envs is None else envs.unwrapped.save_state(),
+        "states": None if envs is None else _unwrapped(envs).save_state(),
         "generators": _generators(),
         "parts": parts,
     }
@@ -50,11 +56,9 @@ def save(path: str | os.PathLike[str], envs: Any = None, **parts: Any) -> None:
     except Exception as error:  # of any object's __reduce__
         raise InvalidArgument(f"parts: expected values that can be pickled, found others: {error}") from error
     try:
-        _replace(os.fsdecode(path), data)
+        _replace(file_path, data)
     except OSError as error:
-        raise SystemCallFailed(
-            f"checkpoint: {error.strerror}; the earlier one is unchanged: {os.fsdecode(path)}"
-        ) from error
+        raise SystemCallFailed(f"checkpoint: {error.strerror}; the earlier one is unchanged: {file_path}") from error
 
 
 def load(path: str | os.PathLike[str], envs: Any = None) -> dict[str, Any]:
@@ -65,22 +69,35 @@ def load(path: str | os.PathLike[str], envs: Any = None) -> dict[str, Any]:
       envs: Environments equal to those that were saved; None: their states are left out.
 
     Raises:
-      InvalidArgument: The file is damaged, or no checkpoint.
+      InvalidArgument: The file is damaged, no checkpoint, or without states; or a part cannot be unpickled.
       SystemCallFailed: It cannot be read.
       TandemError: As `load_state` of the environments.
     """
-    arguments.path("path", path)
+    file_path = arguments.file_path("path", path)
     try:
-        with open(path, "rb") as file:
+        with open(file_path, "rb") as file:
             data = file.read()
     except OSError as error:
-        raise SystemCallFailed(f"checkpoint: {error.strerror}: {os.fsdecode(path)}") from error
-    content = pickle.loads(unsealed("checkpoint", data, CHECKPOINT, 0, "Tandem"))
-    parts: dict[str, Any] = dict(content["parts"])
-    if envs is not None and content["states"] is not None:
-        parts["obs"], parts["infos"] = envs.unwrapped.load_state(content["states"])
-    _set_generators(content["generators"])
+        raise SystemCallFailed(f"checkpoint: {error.strerror}: {file_path}") from error
+    payload = unsealed("checkpoint", data, CHECKPOINT, 0, "Tandem")
+    try:
+        content = pickle.loads(payload)
+        states, generators, parts = content["states"], content["generators"], dict(content["parts"])
+    except Exception as error:  # of any object's __setstate__, or of an import
+        raise InvalidArgument(f"checkpoint: expected parts of known classes, found others: {error}") from error
+    if envs is not None:
+        if states is None:
+            raise InvalidArgument("checkpoint: expected states of environments, found none; call load(path)")
+        parts["obs"], parts["infos"] = _unwrapped(envs).load_state(states)
+    _set_generators(generators)
     return parts
+
+
+def _unwrapped(envs: Any) -> Any:
+    its = getattr(envs, "unwrapped", None)
+    if not hasattr(its, "save_state"):
+        raise InvalidArgument(f"envs: expected what make_vec returned, found a {type(envs).__name__}")
+    return its
 
 
 def _generators() -> dict[str, Any]:
@@ -105,20 +122,31 @@ def _set_generators(states: dict[str, Any]) -> None:
 
 def _replace(path: str, data: bytes) -> None:
     """Writes a new file beside `path`, which gets its name when it is on the disk."""
-    folder = os.path.dirname(path) or "."
-    descriptor, part = tempfile.mkstemp(dir=folder, prefix=f".{os.path.basename(path)[:100]}-")
-    try:
-        with open(descriptor, "wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(part, path)
-    except BaseException:
-        with contextlib.suppress(OSError):
-            os.unlink(part)
-        raise
+    folder, name = os.path.split(os.path.realpath(path))  # a link stays one
+    prefix = f".{name[:40]}-"
     directory = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
+        _remove_left(directory, prefix)
+        part = f"{prefix}{os.urandom(8).hex()}.part"
+        descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666, dir_fd=directory)
+        try:
+            with open(descriptor, "wb") as file:
+                file.write(data)
+                file.flush()
+                os.fsync(file.fileno())
+            os.replace(part, name, src_dir_fd=directory, dst_dir_fd=directory)
+        except BaseException:
+            with contextlib.suppress(OSError):
+                os.unlink(part, dir_fd=directory)
+            raise
         os.fsync(directory)
     finally:
         os.close(directory)
+
+
+def _remove_left(directory: int, prefix: str) -> None:
+    for name in os.listdir(directory):
+        if name.startswith(prefix) and name.endswith(".part"):
+            with contextlib.suppress(OSError):  # of another process, which has removed it
+                if time.time() - os.stat(name, dir_fd=directory).st_mtime > _LEFT_SECS:
+                    os.unlink(name, dir_fd=directory)

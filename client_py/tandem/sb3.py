@@ -86,7 +86,7 @@ class SharedMemoryVecEnv(VecEnv):
             each = infos_of_each(infos, self.num_envs)
             for index in indices:
                 self.reset_infos[index] = each[index]
-        self._masks = [each.get("action_mask") for each in self.reset_infos]
+        self._note_masks(self.reset_infos)
         self._reset_seeds()
         return obs
 
@@ -106,7 +106,7 @@ class SharedMemoryVecEnv(VecEnv):
         final_infos = infos.pop("final_info", {})
         restarted = infos.pop("engine_restarted", None)
         each = infos_of_each(infos, self.num_envs)
-        self._masks = [of_one.get("action_mask") for of_one in each]
+        self._note_masks(each)
         if final_obs is not None:
             of_ended = infos_of_each(final_infos, self.num_envs)
             for index in np.flatnonzero(dones):
@@ -171,6 +171,9 @@ class SharedMemoryVecEnv(VecEnv):
         if self._in_python:
             return self._of_each(indices, lambda ids: self._envs.is_wrapped(wrapper_class, ids))
         return [False] * len(self._chosen(indices))
+
+    def _note_masks(self, infos: list[dict[str, Any]]) -> None:
+        self._masks = [of_one.get("action_mask") for of_one in infos]
 
     @property
     def _in_python(self) -> bool:
@@ -240,8 +243,7 @@ class Checkpoints(BaseCallback):
     def __init__(self, path: str | os.PathLike[str], every: int) -> None:
         """Saves to a file before a rollout, when `every` steps of all environments have passed since the last time."""
         super().__init__()
-        arguments.path("path", path)
-        self._path, self._every = path, integer("every", every, 1)
+        self._path, self._every = arguments.file_path("path", path), integer("every", every, 1)
 
     def _on_training_start(self) -> None:
         self._saved_at = self.num_timesteps
@@ -260,7 +262,10 @@ class Checkpoints(BaseCallback):
         algorithm, buffer = io.BytesIO(), getattr(model, "replay_buffer", None)
         model.save(algorithm)
         chain = _chain(envs)
-        wrappers = [{name: value for name, value in vars(each).items() if name not in _NO_STATE} for each in chain[:-1]]
+        wrappers = [
+            (type(each).__name__, {name: value for name, value in vars(each).items() if name not in _NO_STATE})
+            for each in chain[:-1]
+        ]
         parts = {"algorithm": algorithm.getvalue(), "wrappers": wrappers, "replay_buffer": buffer}
         parts["key"] = getattr(model, "key", None)  # of SBX's random numbers, which its load draws again
         checkpoint.save(self._path, _unwrapped(chain), **parts)
@@ -273,23 +278,28 @@ def resumed(path: str | os.PathLike[str], kind: type[Any], envs: VecEnv) -> Any:
     the steps that are left.
 
     Raises:
-      InvalidArgument: `envs` has other wrappers.
+      InvalidArgument: `envs` has other wrappers, or the file is another checkpoint. Nothing has changed.
       TandemError: As `tandem.checkpoint.load`.
     """
-    arguments.path("path", path)
-    if not os.path.exists(path):
+    file = arguments.file_path("path", path)
+    if not os.path.exists(file):
         return None
     chain = _chain(envs)
-    parts = checkpoint.load(path, _unwrapped(chain))
-    if len(parts["wrappers"]) != len(chain) - 1:
-        raise InvalidArgument(f"envs: expected {len(parts['wrappers'])} wrappers, found {len(chain) - 1}")
+    inner = _unwrapped(chain)
+    parts = checkpoint.load(file)
+    if "algorithm" not in parts:
+        raise InvalidArgument(f"path: expected a file of Checkpoints, found another checkpoint: {file}")
+    kinds = [type(wrapper).__name__ for wrapper in chain[:-1]]
+    if (expected := [name for name, _ in parts["wrappers"]]) != kinds:
+        raise InvalidArgument(f"envs: expected the wrappers {expected}, found {kinds}")
     model = kind.load(io.BytesIO(parts["algorithm"]), env=envs, force_reset=False)
-    for wrapper, state in zip(chain, parts["wrappers"], strict=False):
+    infos = checkpoint.load(file, inner)["infos"]  # and the generators, which the algorithm has drawn from
+    chain[-1]._note_masks(infos_of_each(infos, inner.num_envs))
+    for wrapper, (_, state) in zip(chain, parts["wrappers"], strict=False):
         vars(wrapper).update(state)
     for name in ("replay_buffer", "key"):
         if parts[name] is not None:
             setattr(model, name, parts[name])
-    checkpoint.load(path)  # the generators, which the algorithm has drawn from
     return model
 
 

@@ -49,8 +49,7 @@ def record_video(
       SystemCallFailed: ffmpeg has failed; the text has its last line. Nothing is at `path` then.
       TandemError: As `reset` and `step`.
     """
-    arguments.path("path", path)
-    target = os.fsdecode(path)
+    target = arguments.file_path("path", path)
     length = arguments.seconds("seconds", seconds)
     found = envs.metadata.get("render_fps") if fps is None else fps
     speed = rate("fps", _DEFAULT_FPS if found is None else found, most=1000)

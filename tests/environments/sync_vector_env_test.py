@@ -4,6 +4,7 @@ import functools
 import os
 import warnings
 from collections.abc import Callable
+from contextlib import closing
 from typing import Any
 
 import ale_py
@@ -71,6 +72,12 @@ _SLOW = (
     "ALE/Pong-v5, 84x84, stack of 4",
     "ALE/Breakout-v5",
 )
+# Box2D's objects cannot be pickled.
+_NOT_SAVED = {
+    "LunarLander-v3": r"LunarLander\.world, a Box2D",
+    "BipedalWalker-v3": r"BipedalWalker\.world, a Box2D",
+    "CarRacing-v3": r"CarRacing\.contactListener_keepref",
+}
 
 
 @pytest.mark.parametrize("mode", list(AutoresetMode), ids=lambda mode: mode.name)
@@ -102,6 +109,47 @@ def test_equals_sync_vector_env(name: str, mode: AutoresetMode) -> None:
             _assert_same(ours.reset(options=given[0]), theirs.reset(options=given[1]), f"reset after step {step}")
     ours.close()
     theirs.close()
+
+
+@pytest.mark.parametrize("mode", list(AutoresetMode), ids=lambda mode: mode.name)
+@pytest.mark.parametrize("name", _FUNCTIONS)
+def test_the_future_of_a_state_is_the_same(name: str, mode: AutoresetMode) -> None:
+    """In the same rows, and in other ones of other workers."""
+    if name in _NOT_SAVED and mode is not AutoresetMode.NEXT_STEP:
+        pytest.skip("cannot be saved")
+    function, order, count = _FUNCTIONS[name], [1, 2, 0], 60 if name in _SLOW else 200
+    with (
+        warnings.catch_warnings(action="ignore"),
+        closing(tandem.make_vec([function] * _ENVS, num_workers=2, autoreset_mode=mode)) as envs,
+        closing(tandem.make_vec([function] * _ENVS, num_workers=3, autoreset_mode=mode)) as others,
+    ):
+        envs.reset(seed=3)
+        others.reset(seed=4)
+        envs.action_space.seed(5)
+        actions = [[envs.single_action_space.sample() for _ in range(_ENVS)] for _ in range(count)]
+        for step in range(count // 3):
+            last = _stepped(envs, actions[step])
+        if name in _NOT_SAVED:
+            with pytest.raises(tandem.Unsupported, match=_NOT_SAVED[name]):
+                envs.save_state()
+            return
+        states = envs.save_state()
+        future = [_stepped(envs, each) for each in actions]
+        _assert_same(envs.load_state(states)[0], last[0], "load")
+        for step, each in enumerate(actions):
+            _assert_same(_stepped(envs, each), future[step], f"step {step}")
+        others.load_state([states[i] for i in order])
+        for step, each in enumerate(actions):
+            found = _stepped(others, [each[i] for i in order])
+            for at, expected in zip(found[1:4], future[step][1:4], strict=True):
+                _assert_same(at, expected[order], f"step {step} of others")
+
+
+def _stepped(envs: Any, actions: list[Any]) -> Any:
+    """Steps; with autoreset disabled, ended episodes are reset first."""
+    if envs.autoreset_mode is AutoresetMode.DISABLED and (ended := np.flatnonzero(envs.client.dones)).size:
+        envs.reset(env_ids=ended)
+    return envs.step(actions)
 
 
 def _in_space(space: spaces.Space[Any], value: Any) -> Any:

@@ -1,5 +1,7 @@
 """Stable-Baselines3: environments by id, and advice for environments that it refuses."""
 
+from contextlib import closing
+from pathlib import Path
 from typing import Any
 
 import gymnasium
@@ -13,7 +15,7 @@ from stable_baselines3.common.env_util import make_vec_env
 from stable_baselines3.common.vec_env import SubprocVecEnv, VecMonitor
 
 import tandem
-import tandem.sb3
+from tandem.sb3 import Checkpoints, SharedMemoryVecEnv, resumed
 
 
 @pytest.mark.parametrize("vec_env_cls", [None, SubprocVecEnv])
@@ -59,7 +61,7 @@ def test_a_wrapped_vector_environment_is_refused_with_advice() -> None:
     """Gymnasium's wrappers do not forward `as_sb3`."""
     envs: Any = gymnasium.wrappers.vector.RecordEpisodeStatistics(tandem.make_vec("CartPole-v1", 2))
     with pytest.raises(tandem.InvalidArgument, match="found a RecordEpisodeStatistics; .*VecMonitor"):
-        tandem.sb3.SharedMemoryVecEnv(envs)
+        SharedMemoryVecEnv(envs)
     envs.close()
 
 
@@ -67,7 +69,7 @@ def test_other_autoreset_modes_are_refused_with_advice() -> None:
     """SharedMemoryVecEnv itself refuses the mode; `as_sb3` chooses the right one."""
     envs = tandem.make_vec("CartPole-v1", 2)
     with pytest.raises(tandem.InvalidArgument, match=r"expected SAME_STEP.*envs\.as_sb3\(\)"):
-        tandem.sb3.SharedMemoryVecEnv(envs)
+        SharedMemoryVecEnv(envs)
     envs.close()
 
 
@@ -91,6 +93,23 @@ class _Masked(gymnasium.Env[Any, Any]):
         wrong = action == self.forbidden
         obs, infos = self._observed()
         return obs, -1.0 if wrong else 1.0, bool(wrong), self.steps == 20, infos
+
+
+def test_a_resumed_training_has_its_masks(tmp_path: Path) -> None:
+    """They come with the states; other wrappers and other files are refused before anything changes."""
+    path = tmp_path / "training"
+    made = [VecMonitor(tandem.make_vec(_Masked, 4, num_workers=2).as_sb3()) for _ in range(2)]
+    with closing(made[0]) as envs, closing(made[1]) as others:
+        agent = MaskablePPO("MlpPolicy", envs, n_steps=16, batch_size=64, device="cpu")
+        agent.learn(128, Checkpoints(path, 64))
+        for refused in (others.venv, VecMonitor(others)):
+            with pytest.raises(tandem.InvalidArgument, match="expected the wrappers"):
+                resumed(path, MaskablePPO, refused)
+        masks = resumed(path, MaskablePPO, others).env.env_method("action_masks")
+        assert np.sum(masks, axis=1).tolist() == [2] * 4
+        tandem.checkpoint.save(path)
+        with pytest.raises(tandem.InvalidArgument, match="a file of Checkpoints"):
+            resumed(path, MaskablePPO, others)
 
 
 def test_maskable_ppo_takes_masks_from_infos() -> None:

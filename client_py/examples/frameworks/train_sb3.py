@@ -27,6 +27,8 @@ parser.add_argument("--checkpoint", type=Path, metavar="FOLDER", help="save the 
 parser.add_argument("--every", type=int, default=10_000, help="steps from one checkpoint to the next")
 parser.add_argument("--resume", action="store_true", help="continue from the checkpoint, if there is one")
 asked = parser.parse_args()
+if asked.checkpoint and not asked.resume and (asked.checkpoint / "training").exists():
+    parser.error(f"--checkpoint: expected a folder without a training, or --resume, found {asked.checkpoint}")
 
 torch.set_num_threads(1)  # networks this small are slower on two, and a busy second core delays both
 envs = VecMonitor(tandem.make_vec(asked.task, asked.num_envs, backend=asked.backend).as_sb3())

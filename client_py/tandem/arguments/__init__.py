@@ -93,6 +93,13 @@ def path(name: str, value: object) -> None:
         raise InvalidArgument(f"{name}: expected a path, found {shown(value)}")
 
 
+def file_path(name: str, value: object) -> str:
+    """Returns the path of a file as str."""
+    if not isinstance(value, str | os.PathLike) or "\0" in (found := os.fsdecode(value)):
+        raise InvalidArgument(f"{name}: expected a path, found {shown(value)}")
+    return found
+
+
 def rate(name: str, value: SupportsFloat, most: float = math.inf) -> float:
     """Returns a finite rate in Hz, 0 to `most`, as float."""
     number = _float_or_negative(value)

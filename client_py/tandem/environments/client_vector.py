@@ -170,13 +170,16 @@ class ClientVectorEnv(NotPicklable, GymnasiumVectorEnv, metaclass=Sb3Hint):
         if isinstance(options, dict):
             # Gymnasium's own vector environments do this too; wrappers expect it.
             options.pop("reset_mask", None)
-        if self._client.pending:
-            with contextlib.suppress(EngineFailed):  # the results are dropped
-                self._client.recv()
+        self._drop_pending()
         # Before it is sent: an interrupt may come at any time.
         self._stepper.expect_reset(mask)
         self._chosen = ids
         return mask, seed, ids
+
+    def _drop_pending(self) -> None:
+        if self._client.pending:
+            with contextlib.suppress(EngineFailed):
+                self._client.recv()
 
     def step(self, actions: Any, env_ids: EnvIds = None) -> StepResults:
         """Steps every environment once, or some.
@@ -261,6 +264,7 @@ class ClientVectorEnv(NotPicklable, GymnasiumVectorEnv, metaclass=Sb3Hint):
 
         Raises:
           Unsupported: One cannot be saved; the text has the reason, such as an attribute and its type.
+          EnvFailed: An environment's own `get_state` raised an exception.
           StepPending: The last step was not received.
           TandemError: As `SharedMemoryClient.step`.
         """
@@ -270,17 +274,17 @@ class ClientVectorEnv(NotPicklable, GymnasiumVectorEnv, metaclass=Sb3Hint):
         """Puts states of `save_state` in place, one for each environment, and returns results as `reset` does.
 
         They are the observation and infos that the environment had returned last. It counts as a reset: it drops a
-        pending step, and ends a failure. If a state is refused, no environment changes. An episode that had ended
-        continues with its reset, in the next step with NEXT_STEP, and at once with SAME_STEP.
+        pending step, and ends a failure. If a state is refused, no environment changes; after EngineFailed, reset the
+        environments. An episode that had ended continues with its reset, in the next step with NEXT_STEP, and at once
+        with SAME_STEP.
 
         Raises:
           InvalidArgument: Another number of states, or damaged bytes.
           LayoutMismatch: A state of other environments or of a newer Tandem.
           TandemError: As `save_state` and `reset`.
         """
-        if self._client.pending and not self._steps_in_parts:
-            with contextlib.suppress(EngineFailed):  # the results are dropped
-                self._client.recv()
+        if not self._steps_in_parts:
+            self._drop_pending()
         ids = self._expect_states("load_state", env_ids)
         expected_states(states, len(ids))
         self._stage_states(states, ids)

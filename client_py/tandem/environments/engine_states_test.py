@@ -285,3 +285,7 @@ def test_own_rewards(mode: AutoresetMode) -> None:
         assert_same(obs, last[0])
         for action, expected in zip(actions, future, strict=True):
             assert_same(_stepped(envs, action), expected)
+        other = tandem.TaskOptions(observation=lambda step: step.obs.astype(np.float64))
+        with closing(tandem.make_vec("Hopper-v5", _ENVS, autoreset_mode=mode, options=other)) as others:
+            with pytest.raises(tandem.LayoutMismatch, match="own rewards and observations"):
+                others.load_state(states)

@@ -38,7 +38,6 @@ _VALUES_OF_EACH = {
 
 # Of a saved state: steps of the episode, whether it has ended, its return and last reward. An own observation follows.
 _PART = struct.Struct("<q?dd")
-_MARK = fingerprint("own rewards")
 
 
 class OwnRewardsVectorEnv(SharedMemoryVectorEnv, GymnasiumVectorEnv):
@@ -81,14 +80,19 @@ class OwnRewardsVectorEnv(SharedMemoryVectorEnv, GymnasiumVectorEnv):
         return self._own_step
 
     def _saved_states(self, ids: list[int]) -> list[bytes]:
-        states = super()._saved_states(ids)
-        return [sealed(ENGINE, _MARK, self._own_step.part_of(i) + state) for i, state in zip(ids, states, strict=True)]
+        states, mark = super()._saved_states(ids), self._mark()
+        return [sealed(ENGINE, mark, self._own_step.part_of(i) + state) for i, state in zip(ids, states, strict=True)]
 
     def _stage_states(self, states: Sequence[bytes], ids: list[int]) -> None:
-        payloads = [unsealed(f"states[{at}]", state, ENGINE, _MARK, "own rewards") for at, state in enumerate(states)]
+        mark, whose = self._mark(), "own rewards and observations"
+        payloads = [unsealed(f"states[{at}]", state, ENGINE, mark, whose) for at, state in enumerate(states)]
         size = self._own_step.part_bytes
         super()._stage_states([payload[size:] for payload in payloads], ids)
         self._own_step.parts = dict(zip(ids, payloads, strict=True))
+
+    def _mark(self) -> int:
+        shown = self._own_step.first_observations
+        return fingerprint("own rewards", "" if shown is None else f"{shown.dtype}{shown.shape[1:]}")
 
     def _discard_states(self, ids: list[int]) -> None:
         self._own_step.parts = {}

@@ -72,6 +72,7 @@ class RestartingVectorEnv(SharedMemoryVectorEnv, GymnasiumVectorEnv):
         self._start_timeout = start_timeout
         self._described = client.description
         self._deaths_in_a_row = 0
+        self._loading: tuple[Sequence[bytes], list[int]] | None = None  # states for the reset that follows
 
     def _attach(self, client: SharedMemoryClient) -> None:
         super()._attach(client)
@@ -100,18 +101,34 @@ class RestartingVectorEnv(SharedMemoryVectorEnv, GymnasiumVectorEnv):
         contracts = self._contracts_of(options, mask)
         while True:
             self._restart_engine()
-            self._resetting = mask
             try:
+                if self._loading is not None:
+                    super()._stage_states(*self._loading)
+                self._resetting = mask
                 obs, infos = super().reset(seed=seed, options=None if self._unreported else options)
                 break
             except PeerGone as death:
                 self._note_death(death)
                 self._note_reset(contracts, mask, seed_of_chosen(seed, mask))  # for the restarted engine
+        self._loading = None
         self._answered(obs)
         if self._unreported:
             _add_restarted(infos, self.num_envs)
             self._unreported = False
         return obs, infos
+
+    def _drop_pending(self) -> None:
+        try:
+            super()._drop_pending()
+        except PeerGone as death:
+            self._note_death(death)
+
+    def _stage_states(self, states: Sequence[bytes], ids: list[int]) -> None:
+        self._loading = states, ids  # again in an engine that `reset` has to start
+
+    def _discard_states(self, ids: list[int]) -> None:
+        self._loading = None
+        super()._discard_states(ids)
 
     def send(self, actions: ArrayLike, env_ids: EnvIds = None) -> None:
         """As `SharedMemoryVectorEnv.send`, for all environments."""

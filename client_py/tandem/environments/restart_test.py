@@ -3,6 +3,7 @@
 import logging
 import os
 import signal
+from contextlib import closing
 
 import numpy as np
 import pytest
@@ -78,3 +79,18 @@ def test_the_log_asks_for_nothing_that_the_restart_does(caplog: pytest.LogCaptur
     assert "it died or was killed" in record.message and "client attached" in record.message
     assert "make new ones" not in record.message
     envs.close()
+
+
+@pytest.mark.parametrize("pending", [False, True])
+def test_a_load_starts_the_engine_again(pending: bool) -> None:
+    """As a reset does; also in place of a step that was not received."""
+    with closing(tandem.make_vec("Hopper-v5", 2, engine=tandem.EngineOptions(restart=True))) as envs:
+        envs.reset(seed=1)
+        actions = envs.action_space.sample()
+        states = envs.save_state()
+        future = envs.step(actions)[0]
+        if pending:
+            envs.send(actions)
+        _kill(envs._engine)
+        assert envs.load_state(states)[1]["engine_restarted"].all()
+        assert np.array_equal(envs.step(actions)[0], future)

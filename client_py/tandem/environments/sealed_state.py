@@ -6,6 +6,7 @@ The header is checked before the rest is used.
 import hashlib
 import struct
 import zlib
+from collections.abc import Iterator, Sequence
 
 from tandem.arguments import shown
 from tandem.errors import InvalidArgument, LayoutMismatch
@@ -14,6 +15,7 @@ from tandem.errors import InvalidArgument, LayoutMismatch
 _HEADER = struct.Struct("<4sHHQQI")
 _MAGIC = b"TDST"
 _VERSION = 1
+_BATCH_BYTES = 32 << 20
 
 # The kinds of payloads.
 ENGINE, PYTHON, CHECKPOINT = 1, 2, 3
@@ -64,6 +66,17 @@ def expected_states(states: object, count: int) -> None:
     if not isinstance(states, list | tuple) or len(states) != count:
         found = len(states) if isinstance(states, list | tuple) else shown(states)
         raise InvalidArgument(f"states: expected {count}, one for each environment, found {found}")
+
+
+def batches(payloads: Sequence[bytes]) -> Iterator[slice]:
+    """Yields the parts of a list that are sent together: of at most 32 MiB, unless a single payload is larger."""
+    begin = size = 0
+    for at, payload in enumerate(payloads):
+        if begin < at and size + len(payload) > _BATCH_BYTES:
+            yield slice(begin, at)
+            begin, size = at, 0
+        size += len(payload)
+    yield slice(begin, len(payloads))
 
 
 def _checksum(header: bytes, payload: bytes) -> int:

@@ -3,10 +3,8 @@
 import os
 import random
 import signal
-import subprocess
-import sys
-import textwrap
 import threading
+import time
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -15,10 +13,11 @@ import gymnasium
 import numpy as np
 import pytest
 from gymnasium import spaces
+from gymnasium.vector import AutoresetMode
 
 import tandem
 from tandem import checkpoint
-from tandem.environments.sealed_state import PYTHON, sealed, unsealed
+from tandem.environments.sealed_state import PYTHON, batches, sealed, unsealed
 from tandem.testing.engines import watchdog  # noqa: F401, the fixture
 
 _ENVS = 4
@@ -50,17 +49,28 @@ def _same(one: Any, other: Any) -> bool:
 
 
 def _run(envs: Any, actions: list[Any]) -> list[Any]:
-    return [envs.step(action) for action in actions]
+    """Steps; with autoreset disabled, ended episodes are reset first. Also returns what the region has of ends."""
+    results = []
+    for action in actions:
+        if envs.autoreset_mode is AutoresetMode.DISABLED and (ended := np.flatnonzero(envs.client.dones)).size:
+            envs.reset(env_ids=ended)
+        results.append((*envs.step(action), *_of_ends(envs.client)))
+    return results
 
 
-@pytest.mark.parametrize("mode", ["NextStep", "SameStep"])
+def _of_ends(client: Any) -> list[Any]:
+    done = client.dones != 0
+    return [client.fields[role, ""][done] for role in ("episode_return", "episode_length")]
+
+
+@pytest.mark.parametrize("mode", ["NextStep", "SameStep", "Disabled"])
 @pytest.mark.parametrize("task", _TASKS)
 def test_the_future_of_a_state_is_the_same(task: str, mode: str) -> None:
     """In the same environments, in others, and from an episode that has just ended."""
     with closing(_made(task, mode)) as envs, closing(_made(task, mode, num_workers=3)) as others:
         last: Any = envs.reset(seed=1)
         for step in range(100):
-            last = envs.step(envs.action_space.sample())
+            (last,) = _run(envs, [envs.action_space.sample()])
             if step > 9 and (last[2] | last[3]).any():
                 break
         states = envs.save_state()
@@ -71,6 +81,20 @@ def test_the_future_of_a_state_is_the_same(task: str, mode: str) -> None:
         assert _same(_run(envs, actions), future)
         others.load_state(states)
         assert _same(_run(others, actions), future)
+
+
+def test_a_reset_ends_what_a_state_has_begun() -> None:
+    """After a state whose episode has ended; and with autoreset disabled a step waits for that reset."""
+    for mode in ("NextStep", "Disabled"):
+        with closing(_made(lambda: gymnasium.wrappers.TimeLimit(Held(own=True), 3), mode)) as envs:
+            _run(envs, [[0] * _ENVS] * 3)
+            states = envs.save_state()
+            envs.load_state(states)
+            if mode == "Disabled":
+                with pytest.raises(tandem.InvalidArgument, match="no ended episode"):
+                    envs.step([0] * _ENVS)
+            envs.reset()
+            assert envs.step([0] * _ENVS)[0][:, 0].tolist() == [1] * _ENVS
 
 
 def test_copies_and_other_rows() -> None:
@@ -105,10 +129,17 @@ class Held(gymnasium.Env[Any, Any]):
         """With `own` it saves itself."""
         self.count, self.device = 0, None if own else threading.Lock()
         if own:
-            self.get_state, self.set_state = lambda: self.count, self._set
+            self.get_state, self.set_state = self._get, self._set
+
+    def _get(self) -> Any:
+        if self.count == 11:
+            raise RuntimeError("get_state")
+        return threading.Lock() if self.count == 12 else self.count
 
     def _set(self, count: int) -> None:
         self.count = count
+        if count == 10:
+            raise RuntimeError("halfway")
 
     def reset(self, *, seed: int | None = None, options: Any = None) -> tuple[Any, dict[str, Any]]:
         """Sets the count to 0."""
@@ -119,6 +150,16 @@ class Held(gymnasium.Env[Any, Any]):
         """Counts."""
         self.count += 1
         return np.full(1, float(self.count)), 1.0, False, False, {"count": self.count}
+
+
+class Fails(Held):
+    """Fails at action 1."""
+
+    def step(self, action: Any) -> Any:
+        """Counts, or raises an exception."""
+        if action == 1:
+            raise RuntimeError("failed")
+        return super().step(action)
 
 
 def test_what_cannot_be_saved_is_named() -> None:
@@ -133,6 +174,56 @@ def test_what_cannot_be_saved_is_named() -> None:
         assert obs[:, 0].tolist() == [1] * _ENVS and infos["count"].tolist() == [1] * _ENVS
         truncated = [bool(envs.step([0] * _ENVS)[3].all()) for _ in range(8)]
         assert truncated == [False] * 7 + [True]  # the wrapper's counter, too
+
+
+def _counts(envs: Any, to_add: int) -> list[float]:
+    for _ in range(to_add):
+        obs = envs.step([0] * _ENVS)[0]
+    return [float(each) for each in obs[:, 0]]
+
+
+@pytest.mark.parametrize("num_workers", [1, 3])
+def test_no_half_of_a_state_stays(num_workers: int) -> None:
+    """`set_state` fails in one environment: all go on as they were, and the next reset draws."""
+    for made in (lambda: Held(own=True), lambda: gymnasium.wrappers.TimeLimit(Held(own=True), 50)):
+        with closing(_made(made, num_workers=num_workers)) as envs:
+            early, _ = envs.save_state(), _counts(envs, 10)
+            late = envs.save_state([2])[0]
+            envs.load_state(early)
+            _counts(envs, 5)
+            with pytest.raises(tandem.EnvFailed, match="halfway"):
+                envs.load_state([early[0], early[1], late, early[3]])
+            assert _counts(envs, 1) == [6] * _ENVS
+            envs.reset()
+            assert _counts(envs, 1) == [1] * _ENVS
+
+
+def test_environments_that_cannot_be_saved_now() -> None:
+    """Before the first reset, after a failed step, and when `get_state` fails; named, and they step on."""
+    with closing(tandem.make_vec(Held, 2, num_workers=1)) as envs, pytest.raises(tandem.ResetNeeded):
+        envs.save_state()
+    with closing(_made(lambda: Fails(own=True))) as envs:
+        _counts(envs, 11)
+        with pytest.raises(tandem.EnvFailed, match="get_state"):
+            envs.save_state()
+        _counts(envs, 1)
+        with pytest.raises(tandem.Unsupported, match=r"Fails\.get_state\(\), a _thread\.lock"):
+            envs.save_state()
+        _counts(envs, 1)
+        with pytest.raises(tandem.EnvFailed):
+            envs.step([0, 1, 0, 0])
+        with pytest.raises(tandem.Unsupported, match=r"found that \[1\] await a reset"):
+            envs.save_state()
+
+
+def test_a_state_of_another_environment_is_refused() -> None:
+    """Also if the spaces are equal."""
+    with closing(tandem.make_vec([lambda: Held(own=True), lambda: Fails(own=True)])) as envs:
+        envs.reset()
+        states = envs.save_state()
+        envs.load_state(states)
+        with pytest.raises(tandem.LayoutMismatch, match=r"states\[0\]: expected a state of .*Held"):
+            envs.load_state(states[::-1])
 
 
 def test_refused_states_change_nothing() -> None:
@@ -173,13 +264,6 @@ def test_refused_states_change_nothing() -> None:
 
 def test_a_failed_environment_goes_on() -> None:
     """As after a reset."""
-
-    class Fails(Held):
-        def step(self, action: Any) -> Any:
-            if action == 1:
-                raise RuntimeError("failed")
-            return super().step(action)
-
     with closing(_made(lambda: Fails(own=True))) as envs:
         envs.step([0] * _ENVS)
         states = envs.save_state()
@@ -198,8 +282,21 @@ def test_a_checkpoint_continues_generators_and_parts(tmp_path: Path) -> None:
         parts = checkpoint.load(path, envs)
         assert parts["update"] == 3 and _same(parts["weights"], np.arange(4)) and parts["obs"].shape == (_ENVS, 4)
         assert _same(drawn, (np.random.random(), random.random(), envs.step([0] * _ENVS)))
-        with pytest.raises(tandem.InvalidArgument, match="can be pickled"):
-            checkpoint.save(path, envs, part=lambda: 0)
+        for parts in ({"part": lambda: 0}, {"obs": 0}):
+            with pytest.raises(tandem.InvalidArgument, match="parts: expected"):
+                checkpoint.save(path, envs, **parts)
+        checkpoint.save(tmp_path / "plain")
+        with pytest.raises(tandem.InvalidArgument, match="expected states of environments, found none"):
+            checkpoint.load(tmp_path / "plain", envs)
+    for call in (checkpoint.save, checkpoint.load):
+        with pytest.raises(tandem.InvalidArgument, match="envs: expected what make_vec returned, found a int"):
+            call(path, 7)
+        with pytest.raises(tandem.InvalidArgument, match="path: expected a path"):
+            call("a\0b")
+    (tmp_path / "plain").write_bytes(sealed(3, 0, b"cnone\nNone\n."))
+    with pytest.raises(tandem.InvalidArgument, match="expected parts of known classes.*none"):
+        checkpoint.load(tmp_path / "plain")
+    (tmp_path / "plain").unlink()
     with pytest.raises(tandem.SystemCallFailed, match="No such file"):
         checkpoint.save(tmp_path / "none" / "x")
     path.write_bytes(path.read_bytes()[:-3])
@@ -208,29 +305,71 @@ def test_a_checkpoint_continues_generators_and_parts(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == [path]
 
 
-_WRITER = """
-import sys
-from tandem import checkpoint
-for number in range(1_000_000):
-    checkpoint.save(sys.argv[1], number=number, filling=b"x" * 200_000)
-    print(number, flush=True)
-"""
+def test_a_checkpoint_is_a_file_as_others(tmp_path: Path) -> None:
+    """Its mode is by the umask, a link stays one, and what killed writers have left is removed after an hour."""
+    path, link = tmp_path / "checkpoint", tmp_path / "link"
+    link.symlink_to(path)
+    for age, name in ((3500, "new"), (3700, "old")):
+        left = tmp_path / f".checkpoint-{name}.part"
+        left.touch()
+        os.utime(left, (time.time() - age,) * 2)
+    (tmp_path / "plain").touch()
+    checkpoint.save(link, number=1)
+    assert link.is_symlink() and checkpoint.load(path) == {"number": 1}
+    assert path.stat().st_mode == (tmp_path / "plain").stat().st_mode
+    assert {each.name for each in tmp_path.iterdir()} == {"checkpoint", "link", "plain", ".checkpoint-new.part"}
 
 
-def test_a_killed_writer_leaves_a_whole_checkpoint(tmp_path: Path) -> None:
-    """SIGKILL at 20 moments: the file has the last number that was reported, or the next."""
-    path = tmp_path / "checkpoint"
-    for moment in range(20):
-        variables = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
-        command = [sys.executable, "-c", textwrap.dedent(_WRITER), str(path)]
-        with subprocess.Popen(command, env=variables, stdout=subprocess.PIPE, text=True) as writer:
-            assert writer.stdout is not None
-            for _ in range(1 + moment % 4):
-                reported = int(writer.stdout.readline())
-            writer.send_signal(signal.SIGKILL)
-            left = [int(line) for line in writer.stdout.read().splitlines()]
-        last = max([reported, *left])
-        assert checkpoint.load(path)["number"] in (last, last + 1)
+class _Calls:
+    """The module os; the process is killed at one moment before or after a call."""
+
+    def __init__(self, moment: int) -> None:
+        self._left = moment
+
+    def __getattr__(self, name: str) -> Any:
+        value = getattr(os, name)
+
+        def call(*args: Any, **kwargs: Any) -> Any:
+            self._count()
+            result = value(*args, **kwargs)
+            self._count()
+            return result
+
+        return call if callable(value) else value
+
+    def _count(self) -> None:
+        if self._left == 0:
+            os.kill(os.getpid(), signal.SIGKILL)
+        self._left -= 1
+
+
+def test_a_writer_killed_at_each_call_leaves_a_whole_checkpoint(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Before and after each call of the operating system; the file has the earlier number, then the new one."""
+    numbers: list[int] = []
+    status = signal.SIGKILL.value
+    while status == signal.SIGKILL:
+        path = tmp_path / str(len(numbers)) / "checkpoint"
+        path.parent.mkdir()
+        checkpoint.save(path, number=1)
+        if (writer := os.fork()) == 0:
+            try:
+                monkeypatch.setattr(checkpoint, "os", _Calls(len(numbers)))
+                checkpoint.save(path, number=2)
+                os._exit(0)
+            finally:
+                os._exit(1)
+        status = os.waitpid(writer, 0)[1]
+        numbers.append(checkpoint.load(path)["number"])
+    assert status == 0 and numbers == sorted(numbers) and {*numbers} == {1, 2} and len(numbers) > 12
+
+
+def test_states_are_sent_in_parts() -> None:
+    """Of at most 32 MiB, or of one state."""
+    large = bytes(20 << 20)
+    parts = [(part.start, part.stop) for part in batches([b"1", b"2", large, large, large + large, b"3"])]
+    assert parts == [(0, 3), (3, 4), (4, 5), (5, 6)]
 
 
 def test_the_header_has_each_fact() -> None:

@@ -22,9 +22,9 @@ from tandem.arguments import shown, text
 from tandem.arguments.arrays import env_indices, seeds_of
 from tandem.client import SharedMemoryClient
 from tandem.environments.client_vector import ClientVectorEnv, EnvIds, GymnasiumVectorEnv, Obs, StepResults
-from tandem.environments.lanes import Batches, Halves, Lanes
+from tandem.environments.lanes import RAISED, Batches, Halves, Lanes
 from tandem.environments.row_infos import chosen_infos
-from tandem.environments.sealed_state import PYTHON, sealed, unsealed
+from tandem.environments.sealed_state import PYTHON, batches, sealed, unsealed
 from tandem.environments.vector_arguments import Mask, Seed, distinct_ids
 from tandem.errors import EnvFailed, InvalidArgument, PeerGone, StepTimeout, TandemError, Unsupported
 from tandem.spaces.batches import Actions, Observations
@@ -65,7 +65,7 @@ class WorkerVectorEnv(ClientVectorEnv, GymnasiumVectorEnv):
         `copy` and `batch_size` are those of `make_vec`'s options.
         """
         self._workers, self._batch_size = workers, batch_size
-        self._mark: tuple[int, str] | None = None
+        self._marks: tuple[tuple[int, str], ...] | None = None
         self.render_mode = workers.render_mode
         self.spec = workers.spec
         spaces = workers.observation_space, workers.action_space
@@ -382,29 +382,36 @@ class WorkerVectorEnv(ClientVectorEnv, GymnasiumVectorEnv):
         self._apply(f"set_attr({name!r})", function, env_ids)
 
     def _saved_states(self, ids: list[int]) -> list[bytes]:
+        if not self._ready:
+            raise self._not_ready_error("save_state")
+        if failed := [i for i in ids if self._client.fields["status", ""][i] == RAISED]:
+            raise Unsupported(f"save_state: expected environments that work, found that {failed} await a reset")
         infos, ended = self._infos.rows(), self._client.dones != 0
-        next_step = self.autoreset_mode.name == AutoresetMode.NEXT_STEP.name
+        if self.autoreset_mode.name == AutoresetMode.SAME_STEP.name:
+            ended[:] = False
         each = list(iterate(self.observation_space, self._last_observations()))
-        saved = {i: Saved(each[i], infos.get(i, {}), bool(ended[i]) and next_step) for i in ids}
+        saved = {i: Saved(each[i], infos.get(i, {}), bool(ended[i])) for i in ids}
         states = self._apply("save_state", functools.partial(_save_state, saved), ids)
         if refusal := next((state for state in states if isinstance(state, str)), None):
             raise Unsupported(refusal)
-        mark, _ = self._fingerprint()
-        return [sealed(PYTHON, mark, state) for state in states]
+        marks = self._fingerprints()
+        return [sealed(PYTHON, marks[i][0], state) for i, state in zip(ids, states, strict=True)]
 
     def _stage_states(self, states: Sequence[bytes], ids: list[int]) -> None:
-        mark, whose = self._fingerprint()
-        payloads = {
-            env_id: unsealed(f"states[{at}]", state, PYTHON, mark, whose)
+        marks = self._fingerprints()
+        payloads = [
+            unsealed(f"states[{at}]", state, PYTHON, *marks[env_id])
             for at, (env_id, state) in enumerate(zip(ids, states, strict=True))
-        }
+        ]
+        resets = self.autoreset_mode.name == AutoresetMode.SAME_STEP.name
         try:
-            self._apply("load_state", functools.partial(_stage_state, payloads), ids)
+            for part in batches(payloads):  # each worker reads all of one
+                chosen = dict(zip(ids[part], payloads[part], strict=True))
+                self._apply("load_state", functools.partial(_stage_state, chosen), ids[part])
+            self._apply("load_state", functools.partial(env_states.commit, resets), ids)
         except BaseException:
             self._discard_states(ids)
             raise
-        resets = self.autoreset_mode.name == AutoresetMode.SAME_STEP.name
-        self._apply("load_state", functools.partial(env_states.commit, resets), ids)
 
     def _discard_states(self, ids: list[int]) -> None:
         self._apply("load_state", env_states.discard, ids)
@@ -413,12 +420,11 @@ class WorkerVectorEnv(ClientVectorEnv, GymnasiumVectorEnv):
     def _steps_in_parts(self) -> bool:
         return bool(self._lanes.busy)
 
-    def _fingerprint(self) -> tuple[int, str]:
-        """Returns that of the first environment, to which all are equal."""
-        if self._mark is None:
-            ((mark, whose),) = self._apply("load_state", _fingerprint_of, [0])
-            self._mark = mark, whose
-        return self._mark
+    def _fingerprints(self) -> tuple[tuple[int, str], ...]:
+        """Returns that of each environment: their spaces are equal, their classes need not be."""
+        if self._marks is None:
+            self._marks = self._apply("load_state", _fingerprint_of, None)
+        return self._marks
 
     def _apply(self, what: str, function: Callable[[Any, int], Any], env_ids: EnvIds) -> tuple[Any, ...]:
         if self.closed:

@@ -6,11 +6,9 @@ from typing import Any
 import numpy as np
 
 from tandem._native import MethodId
-from tandem.environments.sealed_state import ENGINE, expected_states, fingerprint, sealed, unsealed
+from tandem.environments.sealed_state import ENGINE, batches, expected_states, fingerprint, sealed, unsealed
 from tandem.errors import MessageTooLarge
 from tandem.services.caller import EnvIds, Service
-
-_BATCH_BYTES = 32 << 20  # of states in one call, unless a single one is larger
 
 
 class States(Service):
@@ -58,14 +56,9 @@ class States(Service):
         mark, _ = self._saved(ids[:1], timeout)
         its_mark, whose = fingerprint(mark), mark.partition(";")[0]
         payloads = [unsealed(f"states[{at}]", state, ENGINE, its_mark, whose) for at, state in enumerate(states)]
-        sizes = np.cumsum([len(payload) for payload in payloads])
-        begin = 0
         try:
-            while begin < len(ids):
-                limit = _BATCH_BYTES + (sizes[begin - 1] if begin else 0)
-                end = max(begin + 1, int(np.searchsorted(sizes, limit, side="right")))
-                self._load(ids[begin:end], timeout, mark, payloads[begin:end])
-                begin = end
+            for part in batches(payloads):
+                self._load(ids[part], timeout, mark, payloads[part])
         except BaseException:
             self.discard(ids, timeout=timeout)
             raise

@@ -1,15 +1,18 @@
 """The state of a Gymnasium environment with its wrappers as bytes, and back into an equal environment.
 
-    data = pickled(env, saved)                # in a worker
-    stage(env, env_id, data), commit(env_id)  # in the same or another one, before the reset that returns its results
+    data = pickled(env, env_id, saved)                # in a worker
+    stage(env, env_id, data), commit(..., env_id)     # in the same or another one, before the reset
 
 The state is a pickle of the wrappers and of the environment, NumPy's generators and MuJoCo's model and data included.
 Windows are left out: a renderer opens again. An environment with `get_state()` and `set_state(state)` of its own gives
 its own part itself; the emulator of Atari does so by its own state.
 """
 
+import functools
 import io
+import math
 import pickle
+import re
 import sys
 import zlib
 from collections.abc import Callable
@@ -22,11 +25,13 @@ from gymnasium.utils import EzPickle
 from tandem.environments.sealed_state import fingerprint
 from tandem.errors import Unsupported
 
+_SURELY = math.log(1e-12)  # the probability that a sticky step repeats the earlier action each time
+
 
 class Saved(NamedTuple):
     """What the trainer knows of an environment: its last observation and info.
 
-    `ended`: the episode has ended, and the next step is the reset, with NEXT_STEP.
+    `ended`: the episode has ended, and was not followed by another one.
     """
 
     obs: Any
@@ -35,22 +40,29 @@ class Saved(NamedTuple):
 
 
 class _Staged(NamedTuple):
-    """An environment's new state, before anything has changed."""
+    """An environment's new state, and the return and steps of its episode.
 
-    target: Any
+    `parts` are those that the old environment keeps: get, set, and a new state. `undo`, in reverse order, brings back
+    the old state.
+    """
+
     new: Any
     saved: Saved
-    after: list[Callable[[], None]]  # restore parts that the old environment keeps
+    episode: tuple[float, int]
+    parts: list[tuple[Callable[[], Any], Callable[[Any], None], Any]]
+    undo: list[Callable[[], None]]
 
 
+rows: Any = None  # the EnvRows of this worker, which sets both
+first_env = 0
 _staged: dict[int, _Staged] = {}
 
 
 def fingerprint_of(env: gymnasium.Env[Any, Any]) -> tuple[int, str]:
     """Returns a number that equal environments have, and what it is of, for messages."""
     chain = [f"{type(each).__module__}.{type(each).__qualname__}" for each in _chain(env)]
-    spaces = repr(env.observation_space), repr(env.action_space)
-    return fingerprint(*chain, *spaces), " in ".join(reversed(chain))
+    spaces = re.sub(" at 0x[0-9a-f]+", "", f"{env.observation_space} {env.action_space}")  # addresses of functions
+    return fingerprint(*chain, spaces), " in ".join(reversed(chain))
 
 
 def pickled(env: gymnasium.Env[Any, Any], env_id: int, saved: Saved) -> bytes:
@@ -58,10 +70,13 @@ def pickled(env: gymnasium.Env[Any, Any], env_id: int, saved: Saved) -> bytes:
 
     Raises:
       Unsupported: The environment, an attribute and its type, which cannot be saved.
+      Exception: As its own `get_state`.
     """
+    *_, returns, _, steps = rows.episodes()
+    episode = float(returns[env_id - first_env]), int(steps[env_id - first_env])
     own = _own_state(env)
     try:
-        return zlib.compress(_dumped((env, saved), own), 1)
+        return zlib.compress(_dumped((env, saved, episode), own), 1)
     except Exception as error:  # of any object's __reduce__
         raise Unsupported(
             f"save_state: expected an environment that can be pickled, found {_culprit(env, own)} of environment "
@@ -73,15 +88,17 @@ def stage(env: gymnasium.Env[Any, Any], env_id: int, data: bytes) -> None:
     """Makes the new environment of a state; the old one is unchanged until `commit`."""
     if not hasattr(env, "__dict__"):
         raise Unsupported(f"load_state: expected an environment with a __dict__, found a {type(env).__name__}")
-    after: list[Callable[[], None]] = []
-    new, saved = _Unpickler(io.BytesIO(zlib.decompress(data)), env, after).load()
-    _staged[env_id] = _Staged(env, new, saved, after)
+    unpickler = _Unpickler(io.BytesIO(zlib.decompress(data)), env)
+    new, saved, episode = unpickler.load()
+    _staged[env_id] = _Staged(new, saved, episode, unpickler.parts, [])
 
 
 def discard(env: gymnasium.Env[Any, Any], env_id: int) -> None:
-    """Forgets what was staged."""
+    """Forgets what was staged; after a `commit` that no reset has followed, the old state is back."""
     del env
-    _staged.pop(env_id, None)
+    if (staged := _staged.pop(env_id, None)) is not None:
+        for undo in reversed(staged.undo):
+            undo()
 
 
 def commit(resets: bool, env: gymnasium.Env[Any, Any], env_id: int) -> None:
@@ -89,26 +106,29 @@ def commit(resets: bool, env: gymnasium.Env[Any, Any], env_id: int) -> None:
 
     `resets`: an episode that has ended is followed by the next one in that reset.
     """
-    staged = _staged.pop(env_id)
-    env.__class__, env.__dict__ = staged.new.__class__, staged.new.__dict__
-    for restore in staged.after:
-        restore()
+    staged = _staged[env_id]
+    for get, put, _ in staged.parts:
+        staged.undo.append(functools.partial(put, get()))
+    staged.undo.append(functools.partial(_become, env, env.__class__, env.__dict__))
+    _become(env, staged.new.__class__, staged.new.__dict__)
+    for _, put, state in staged.parts:
+        put(state)
+    attributes = env.__dict__
     obs, info, ended = staged.saved
-    if ended and resets:
-        return
 
-    def reset(**_: Any) -> tuple[Any, dict[str, Any]]:
-        del env.__dict__["reset"]
+    def reset(**arguments: Any) -> tuple[Any, dict[str, Any]]:
+        env.__dict__ = attributes
+        del _staged[env_id]
+        if ended and resets:
+            return env.reset(**arguments)
+        rows.continue_episode(env_id - first_env, ended, *staged.episode)
         return obs, info
 
-    def step(_: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
-        del env.__dict__["step"]
-        first, infos = env.reset()
-        return first, 0.0, False, False, infos
+    env.__dict__ = {**attributes, "reset": reset}
 
-    env.__dict__["reset"] = reset
-    if ended:
-        env.__dict__["step"] = step
+
+def _become(env: Any, kind: type, attributes: dict[str, Any]) -> None:
+    env.__class__, env.__dict__ = kind, attributes
 
 
 def _chain(env: Any) -> list[Any]:
@@ -119,24 +139,42 @@ def _chain(env: Any) -> list[Any]:
     return chain
 
 
-def _own_state(env: Any) -> Any:
-    """Returns the environment, without wrappers, if it saves itself; else None."""
+def _own_state(env: Any) -> tuple[Any, Any] | None:
+    """Returns the environment, without wrappers, and its own state, if it saves itself."""
     inner = env.unwrapped
-    return (
-        inner if callable(getattr(inner, "get_state", None)) and callable(getattr(inner, "set_state", None)) else None
-    )
+    if callable(getattr(inner, "get_state", None)) and callable(getattr(inner, "set_state", None)):
+        return inner, inner.get_state()
+    return None
+
+
+def _ale_state(ale: Any) -> bytes:
+    """Returns the state of an emulator of Atari.
+
+    It lacks the last action, which a sticky step repeats: from here on that is action 0, here and in each copy.
+    """
+    state = ale.cloneSystemState().serialize()
+    _set_ale_state(ale, state)
+    return state  # type: ignore[no-any-return]  # it has no types
+
+
+def _set_ale_state(ale: Any, state: bytes) -> None:
+    sticky = ale.getFloat("repeat_action_probability")
+    if 0 < sticky < 1:
+        for _ in range(math.ceil(_SURELY / math.log(sticky))):
+            ale.act(0)
+    ale.restoreSystemState(sys.modules["ale_py"].ALEState(state))
 
 
 class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]  # it has no types
-    def __init__(self, file: io.BytesIO, own: Any) -> None:
+    def __init__(self, file: io.BytesIO, own: tuple[Any, Any] | None) -> None:
         super().__init__(file)
         self._own = own
 
     def persistent_id(self, obj: Any) -> Any:
-        if obj is self._own and obj is not None:
-            return "own", obj.get_state()
+        if self._own is not None and obj is self._own[0]:
+            return "own", self._own[1]
         if "ale_py" in sys.modules and isinstance(obj, sys.modules["ale_py"].ALEInterface):
-            return "ale", obj.cloneSystemState().serialize()
+            return "ale", _ale_state(obj)
         return None
 
     def reducer_override(self, obj: Any) -> Any:
@@ -151,17 +189,17 @@ class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]  # it has no types
 
 
 class _Unpickler(pickle.Unpickler):
-    def __init__(self, file: io.BytesIO, env: Any, after: list[Callable[[], None]]) -> None:
+    def __init__(self, file: io.BytesIO, env: Any) -> None:
         super().__init__(file)
-        self._env, self._after = env, after
+        self._inner, self.parts = env.unwrapped, []  # type: ignore[var-annotated]  # of _Staged
 
     def persistent_load(self, pid: Any) -> Any:
-        kind, state = pid
-        inner = self._env.unwrapped
+        (kind, state), inner = pid, self._inner
         if kind == "own":
-            self._after.append(lambda: inner.set_state(state))
+            self.parts.append((inner.get_state, inner.set_state, state))
             return inner
-        self._after.append(lambda: inner.ale.restoreSystemState(sys.modules["ale_py"].ALEState(state)))
+        both = (functools.partial(call, inner.ale) for call in (_ale_state, _set_ale_state))
+        self.parts.append((*both, state))
         return inner.ale
 
 
@@ -175,15 +213,20 @@ def _set_attributes(obj: Any, attributes: dict[str, Any]) -> None:
     obj.__dict__.update(attributes)
 
 
-def _culprit(env: Any, own: Any) -> str:
-    """Returns the attribute that cannot be pickled, with its type."""
+def _culprit(env: Any, own: tuple[Any, Any] | None) -> str:
+    """Returns the attribute, or the own state, that cannot be pickled, with its type."""
+    values = [] if own is None else [(f"{type(own[0]).__name__}.get_state()", own[1])]
     for each in _chain(env):
-        for name, value in vars(each).items():
-            if each is own or value in (None, getattr(each, "env", None)):
-                continue
-            try:
-                _dumped(value, own)
-            except Exception:
-                kind = type(value)
-                return f"{type(each).__name__}.{name}, a {kind.__module__}.{kind.__qualname__},"
+        if own is None or each is not own[0]:
+            values += [
+                (f"{type(each).__name__}.{name}", value)
+                for name, value in vars(each).items()
+                if value is not None and value is not getattr(each, "env", None)
+            ]
+    for name, value in values:
+        try:
+            _dumped(value, own)
+        except Exception:
+            kind = type(value)
+            return f"{name}, a {kind.__module__}.{kind.__qualname__},"
     return f"a {type(env).__name__}"

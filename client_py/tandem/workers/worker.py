@@ -36,6 +36,7 @@ from numpy.typing import NDArray
 from tandem import _native
 from tandem.errors import InvalidArgument
 from tandem.spaces.batches import Actions, Observations
+from tandem.workers import env_states
 from tandem.workers.channel import Channel
 from tandem.workers.env_failures import failure, failure_text, one_line
 from tandem.workers.frames import FrameBuffer, FramePainter, FramePlan
@@ -274,6 +275,7 @@ class _Worker:
             first_env=first,
             restarted=side.restarted,
         )
+        env_states.rows, env_states.first_env = self._rows, first
         self._painter = self._poser = None
         rewards = side.fields["reward", ""][first : first + count]
         if serving.scene is not None:

@@ -39,6 +39,26 @@ size_t StateSize(const mjModel& model) {
   return static_cast<size_t>(mj_stateSize(&model, mjSTATE_INTEGRATION));
 }
 
+// The cursors of MuJoCo's history buffers, the second number of each, are
+// indices. Time, positions, velocities and activations precede the buffers.
+bool CursorsFit(const mjModel& model, std::span<const mjtNum> physics) {
+  const std::span<const mjtNum> history =
+      physics.subspan(static_cast<size_t>(mj_stateSize(
+          &model, mjSTATE_TIME | mjSTATE_QPOS | mjSTATE_QVEL | mjSTATE_ACT)));
+  const auto fit = [&](const int* addresses, const int* samples,
+                       mjtSize count) {
+    for (mjtSize i = 0; i < count; ++i) {
+      if (addresses[i] < 0) continue;
+      const mjtNum cursor = history[static_cast<size_t>(addresses[i]) + 1];
+      if (!(cursor >= 0 && cursor < samples[2 * i])) return false;
+    }
+    return true;
+  };
+  return fit(model.actuator_historyadr, model.actuator_history,
+             model.nactuator) &&
+         fit(model.sensor_historyadr, model.sensor_history, model.nsensor);
+}
+
 std::unique_ptr<Randomization> CopyOf(
     const std::optional<Randomization>& randomization) {
   return randomization ? std::make_unique<Randomization>(*randomization)
@@ -82,6 +102,7 @@ absl::StatusOr<std::function<void()>> MujocoEnvironment::StageState(
   saved->action.resize(action_.size());
   saved->set_controls.resize(set_controls_.size());
   from->Row(std::span(saved->physics));
+  if (!CursorsFit(model, saved->physics)) from->Refuse();
   from->Row(std::span(saved->read_before_step));
   from->Row(std::span(saved->action));
   for (std::optional<float>& control : saved->set_controls) {

@@ -8,6 +8,7 @@
 #include <cmath>
 #include <cstdint>
 #include <cstdlib>
+#include <cstring>
 #include <fstream>
 #include <limits>
 #include <new>
@@ -19,6 +20,8 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "base/error.h"
+#include "engine_adapter/core/env_random.h"
+#include "engine_adapter/core/state_bytes.h"
 #include "engine_adapter/engine_ports.h"
 #include "engine_adapter/mujoco/model/mujoco_log.h"
 #include "engine_adapter/mujoco/mujoco_tasks.h"
@@ -191,6 +194,35 @@ TEST_F(MujocoEnvironmentTest,
     ASSERT_TRUE(each->Step().ok());
   }
   EXPECT_EQ(rig.obs, untroubled.obs);
+}
+
+TEST_F(MujocoEnvironmentTest, RefusesAStateWhoseHistoryCursorIsNoIndex) {
+  EngineRig rig = Models(Write("delay.xml", R"(<mujoco><worldbody><body>
+        <joint name="j"/><geom size="1"/></body></worldbody>
+        <actuator><motor joint="j" delay=".02" nsample="12"/></actuator>
+        <sensor><jointpos joint="j" delay=".01" nsample="8"/></sensor>
+        </mujoco>)"),
+                         1);
+  ASSERT_TRUE(rig.ResetAll(0).ok() && rig.Step().ok());
+  StatePort& states = *rig.ports().states;
+  std::string head;  // precedes the physics
+  StateWriter(&head).Values(EnvRandom(0), uint32_t{0});
+  std::string saved;
+  ASSERT_TRUE(states.Save(0, &saved).ok());
+  const auto stage = [&](size_t number, double value) {
+    std::string changed = saved;
+    std::memcpy(&changed[head.size() + number * sizeof(value)], &value,
+                sizeof(value));
+    return CodeOf(states.Stage(0, changed));
+  };
+  constexpr size_t kBefore = 3;                // time, position, velocity
+  constexpr size_t kOfActuator = 2 + 12 + 12;  // numbers of its buffer
+  for (const size_t cursor : {kBefore + 1, kBefore + kOfActuator + 1}) {
+    EXPECT_EQ(stage(cursor, 3), ErrorCode::kOk);
+    for (const double invalid : {-1.0, 12.0, static_cast<double>(kNan)}) {
+      EXPECT_EQ(stage(cursor, invalid), ErrorCode::kInvalidArgument);
+    }
+  }
 }
 
 }  // namespace

@@ -45,9 +45,8 @@ absl::Status CheckFixed(const char* what, int mode) {
                    ", by which MuJoCo moves it along; move its body instead"));
 }
 
-// Updates all values that depend on joint positions and the model's poses. It
-// changes no input of later steps; mj_forward would change the solver's warm
-// start.
+// Updates the poses, which depend on joint positions and the model's poses. It
+// changes no input of later steps, and simulates nothing.
 void UpdateTransforms(const mjModel& model, mjData* data) {
   mj_kinematics(&model, data);
   mj_comPos(&model, data);
