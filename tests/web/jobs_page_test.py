@@ -30,7 +30,7 @@ import json, os, sys
 attempt = int(os.environ["TANDEM_ATTEMPT"])
 for i in range(10 * attempt):
     print(json.dumps({{"event_type": "episode", "episode": i, "total_reward": i, "steps": 1}}))
-print(json.dumps({{"event_type": "scalars", "step": 1, "scalars": {{{_HOSTILE!r}: 1.0}}}}))
+print(json.dumps({{"event_type": "scalars", "step": 1, "scalars": {{{_HOSTILE!r}: 3e-4}}}}))
 sys.stdout.flush()
 def solve():
     raise RuntimeError("simulator: solver diverged")
@@ -166,6 +166,7 @@ def test_a_failed_job_says_why_and_shows_its_last_attempt(page: Page, daemon: Da
     wait_for(lambda: "in solve\n" in page.text(".job pre"), "lines of the log")
     wait_for(lambda: '"max": 1' in page.text(".job pre[aria-label=Configuration]"), "the configuration")
     assert "0 to 19" in page.text(".job .curve")  # the first attempt had ten episodes
+    assert "0.0003 to 0.0003" in page.all(".job .curve")[2].text
     assert len(page.all(".job table tbody tr")) >= 2, "the attempts"
     page.save("jobs-failed")
     page.press("\ue00c")

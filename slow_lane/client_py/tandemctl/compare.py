@@ -13,7 +13,7 @@ from tandem.telemetry import RunDescription
 from tandemctl.command_line import ExitCode
 from tandemctl.daemon import Daemon
 from tandemctl.output import STDOUT, Failed, complain, rendered, show, show_lines, takes_escapes, window_size
-from tandemctl.runs_text import age_of, one_line, state_of, table
+from tandemctl.runs_text import age_of, one_line, state_of, steps_text, table
 
 _NAME_CHARACTERS = 28
 _RETURN = "return"
@@ -42,7 +42,7 @@ def compare(daemon: Daemon, options: argparse.Namespace) -> int:
         (
             *(printable(run.run.run_id), one_line(run.run_name, _NAME_CHARACTERS), state_of(run)),
             *(one_line(run.parameters.get(name, ""), _NAME_CHARACTERS) for name in names),
-            *(result.text, f"{run.steps:,}", f"{run.episodes:,}", age_of(run, time.time())),
+            *(result.text, steps_text(run), f"{run.episodes:,}", age_of(run, time.time())),
         )
         for result in results
         for run in [result.run]
@@ -78,8 +78,8 @@ def _results(daemon: Daemon, options: argparse.Namespace) -> list[Result]:
 def _by_return(run: RunDescription) -> Result:
     if run.mean_return is None:
         return Result(run, math.nan, "-")
-    error = run.return_deviation / math.sqrt(run.mean_of)
-    return Result(run, run.mean_return, f"{run.mean_return:.6g} ± {error:.2g} of {run.mean_of}")
+    error = f" ± {run.return_deviation / math.sqrt(run.mean_of):.2g}" if run.mean_of > 1 else ""
+    return Result(run, run.mean_return, f"{run.mean_return:.6g}{error} of {run.mean_of}")
 
 
 def _by_scalar(daemon: Daemon, run: RunDescription, name: str) -> Result:

@@ -147,13 +147,18 @@ def run_line(run: RunDescription, now: float) -> str:
     return "; ".join(filter(None, (", ".join(filter(None, parts)), remark_on(run, now))))
 
 
+def steps_text(run: RunDescription) -> str:
+    """Returns the number of a run's events of steps; "-" of one that prints episodes or scalars alone."""
+    return f"{run.steps:,}" if run.steps or not (run.episodes or run.scalars) else "-"
+
+
 def runs_table(runs: Sequence[RunDescription], now: float) -> object:
     """Returns a table with a row for each run, without columns that would be empty; for `output.rendered`."""
     titles = "RUN NAME STATE >TIME >STEPS >STEPS/S >EPISODES >RETURN >MALFORMED PROGRESS REMARK".split()
     rows = [
         (
             *(printable(run.run.run_id), one_line(run.run_name, _NAME_CHARACTERS), state_of(run), age_of(run, now)),
-            *(f"{run.steps:,}", "" if run.run.status.final else rate_text(run.steps_per_second), f"{run.episodes:,}"),
+            *(steps_text(run), "" if run.run.status.final else rate_text(run.steps_per_second), f"{run.episodes:,}"),
             *(mean_text(run), f"{run.malformed:,}" if run.malformed else ""),
             *(_progress(run, 10), remark_on(run, now)),
         )

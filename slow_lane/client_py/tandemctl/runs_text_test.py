@@ -24,6 +24,7 @@ from tandemctl.runs_text import (
     runs_summary,
     runs_table,
     sorted_by,
+    steps_text,
 )
 
 _START = 1_700_000_000
@@ -91,6 +92,12 @@ _FAULTED = _run(
 def test_texts_are_short(function: Any, samples: dict[Any, str]) -> None:
     """Applies to rates, ages, bars and foreign texts."""
     assert {value: function(value) for value in samples} == samples
+
+
+def test_a_run_without_events_of_steps_has_no_number_of_them() -> None:
+    """Lines of frameworks print episodes and scalars; a run that has printed nothing has 0 steps."""
+    runs = [_run(steps=0), _run(steps=0, episodes=0, scalars=4), _run(steps=0, episodes=0, scalars=0), _run(steps=1)]
+    assert [steps_text(run) for run in runs] == ["-", "-", "0", "1"]
 
 
 def test_a_table_has_a_line_for_each_run() -> None:

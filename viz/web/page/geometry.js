@@ -33,7 +33,8 @@ export function rangeOf(points) {
     least = Math.min(least, point[2]);
     most = Math.max(most, point[3]);
   }
-  const apart = most - least >= 1e-12 * Math.max(1, Math.abs(most)) ? 0 : Math.max(1, Math.abs(most) * 1e-3);
+  const size = Math.abs(most);
+  const apart = most - least > 1e-12 * size ? 0 : 0.1 * size || 1;
   const [bottom, top] = [least - apart, most + apart];
   for (let power = 10 ** Math.floor(Math.log10((top - bottom) / 2)); ; power *= 10) {
     for (const width of WIDTHS) {

@@ -24,6 +24,11 @@ export function shortText(number) {
     maximumSignificantDigits: 3 }).format(number);
 }
 
+/** @param {number} number @returns {string} also of small ones, such as "0.0003" or "4.1e-7" */
+function valueText(number) {
+  return number !== 0 && Math.abs(number) < 0.1 ? String(Number(number.toPrecision(3))) : shown(number);
+}
+
 export class Plot {
   /** @param {string} name @param {string} [colour] a variable of style.css, such as "--return", for `add` */
   constructor(name, colour = "") {
@@ -78,11 +83,11 @@ export class Plot {
     const begin = points.reduce((x, point) => Math.min(x, point[0]), Infinity);
     const end = points.reduce((x, point) => Math.max(x, point[0]), -Infinity);
     const latest = lines[0].points[lines[0].points.length - 1];
-    setText(this.last, lines.length === 1 ? shown(latest[1]) : "");
+    setText(this.last, lines.length === 1 ? valueText(latest[1]) : "");
     const span = this.bucketMs ? secondsText(end - begin + this.bucketMs) : "";
-    const text = [`${shown(least)} to ${shown(most)}`, span, this.note].filter(Boolean).join(", ");
+    const text = [`${valueText(least)} to ${valueText(most)}`, span, this.note].filter(Boolean).join(", ");
     setText(this.range, text);
-    this.canvas.setAttribute("aria-label", `${this.name}: ${lines.length === 1 ? `now ${shown(latest[1])}; ` : ""}${text}`);
+    this.canvas.setAttribute("aria-label", `${this.name}: ${lines.length === 1 ? `now ${valueText(latest[1])}; ` : ""}${text}`);
     const [right, bottom] = [width - EDGE, height - BOTTOM];
     const x = (/** @type {number} */ at) => LEFT + ((at - begin) / (end - begin || 1)) * (right - LEFT);
     const y = (/** @type {number} */ value) => bottom - ((value - ticks[0]) / (ticks[2] - ticks[0])) * (bottom - EDGE);
