@@ -2,10 +2,12 @@
 
 #include "absl/algorithm/container.h"
 #include "absl/flags/flag.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
 #include "base/error.h"
+#include "base/os/process_handle.h"
 #include "base/printable.h"
 #include "program/program_flags.h"
 #include "schema/layout/service.h"
@@ -127,8 +129,11 @@ absl::StatusOr<InspectOptions> ParseInspectOptions(
 }
 
 std::string InspectCommand() {
-  const absl::string_view name = program_invocation_short_name;
-  return name == "tandem-inspect" ? std::string(name) : "tools/inspect";
+  constexpr absl::string_view kInstalled = "tandem-inspect";
+  const std::string path = ProgramPath();
+  const bool is_installed = absl::StartsWith(
+      absl::string_view(path).substr(path.find_last_of("/\\") + 1), kInstalled);
+  return std::string(is_installed ? kInstalled : "tools/inspect");
 }
 
 std::string InspectHelp() {
