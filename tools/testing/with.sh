@@ -126,9 +126,9 @@ with_windows() {  # with_windows ARGUMENT ...: of ninja
     rm -rf "${folder}/wheel/unpacked"
     "$(<tools/build/python_interpreter)" -m zipfile --extract "${folder}"/wheel/*.whl "${folder}/wheel/unpacked"
     tools/python tests/windows/trajectory.py "${folder}/linux.npy"
-    # Without test_render_sync_vector: there are no images. Python for Windows wants a pipe behind it.
+    # Without test_render_sync_vector: there are no images. Python for Windows wants pipes.
     tools/windows "${folder}/python/python.exe" -B -m pytest -c NUL -p no:cacheprovider --rootdir=tests -rA \
-      tests/windows/wheel_test.py tests/parity/gymnasiums_tests_test.py -k 'not render' </dev/null | cat || code=1
+      tests/windows/wheel_test.py tests/parity/gymnasiums_tests_test.py -k 'not render' </dev/null 2>&1 | cat || code=1
   fi
   return "${code}"
 }
