@@ -268,6 +268,8 @@ class Checkpoints(BaseCallback):
         ]
         parts = {"algorithm": algorithm.getvalue(), "wrappers": wrappers, "replay_buffer": buffer}
         parts["key"] = getattr(model, "key", None)  # of SBX's random numbers, which its load draws again
+        # Of actions before `learning_starts`; the load seeds it again.
+        parts["action_draws"] = model.action_space.np_random.bit_generator.state
         checkpoint.save(self._path, _unwrapped(chain), **parts)
 
 
@@ -297,6 +299,7 @@ def resumed(path: str | os.PathLike[str], kind: type[Any], envs: VecEnv) -> Any:
     chain[-1]._note_masks(infos_of_each(infos, inner.num_envs))
     for wrapper, (_, state) in zip(chain, parts["wrappers"], strict=False):
         vars(wrapper).update(state)
+    model.action_space.np_random.bit_generator.state = parts["action_draws"]
     for name in ("replay_buffer", "key"):
         if parts[name] is not None:
             setattr(model, name, parts[name])

@@ -79,6 +79,28 @@ def test_a_training_killed_at_random_moments_continues_digit_for_digit(name: str
     assert codes.count(-signal.SIGKILL) >= _KILLS // 2, codes
 
 
+def _curve(path: Path, kill_at: int = 0) -> dict[int, str]:
+    """Runs SAC, and kills it at a number of steps; returns its lines."""
+    found = {}
+    with _start(path, "SAC") as training:
+        assert training.stdout is not None
+        for line in training.stdout:
+            step, text = line.split(" ", 1)
+            found[int(step)] = text
+            if int(step) == kill_at:
+                training.kill()
+                break
+    return found
+
+
+def test_a_training_killed_before_its_first_update_continues_digit_for_digit(tmp_path: Path) -> None:
+    """Until `learning_starts`, 200, SAC draws actions from the space; the checkpoint is of step 128."""
+    whole, killed = _curve(tmp_path / "whole"), _curve(tmp_path / "killed", 160)
+    rest = _curve(tmp_path / "killed")
+    assert min(rest) == 132
+    assert killed | rest == whole
+
+
 def _recipe(name: str, folder: Path, kill_at: int, *more: str) -> dict[int, str]:
     """Runs a recipe, and kills it at a number of steps; returns the return that it printed at each number."""
     options = ["--task=Hopper-v5", "--num_envs=8", "--steps=6144", "--seed=2", "--every=1024", f"--checkpoint={folder}"]
