@@ -1,16 +1,14 @@
 #include "base/os/shared_region.h"
 
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <cstddef>
-#include <string>
 
-#include "absl/strings/str_cat.h"
 #include "base/error.h"
 #include "base/os/side_locks.h"
+#include "base/os/testing/named_region.h"
 
 namespace tandem {
 namespace {
@@ -18,20 +16,7 @@ namespace {
 using Access = SharedRegion::Access;
 using Link = SharedRegion::Link;
 
-constexpr uint64_t kBytes = 4096;
-
-SharedRegion MakeRegion() {
-  return SharedRegion::Create(kBytes, /*group_access=*/false,
-                              {"the test's region", "use less"})
-      .value();
-}
-
-class SharedRegionTest : public testing::Test {
- protected:
-  const std::string name_ = absl::StrCat(
-      "os_", getpid(), "_",
-      testing::UnitTest::GetInstance()->current_test_info()->name());
-};
+class SharedRegionTest : public RegionTest {};
 
 TEST_F(SharedRegionTest, HasBothLinksWhilePublished) {
   const SharedRegion region = MakeRegion();

@@ -3,30 +3,15 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
-#include <string>
-
-#include "absl/strings/str_cat.h"
 #include "base/os/shared_region.h"
+#include "base/os/testing/named_region.h"
 
 namespace tandem {
 namespace {
 
 using Link = SharedRegion::Link;
 
-constexpr uint64_t kBytes = 4096;
-
-SharedRegion MakeRegion() {
-  return SharedRegion::Create(kBytes, /*group_access=*/false,
-                              {"the test's region", "use less"})
-      .value();
-}
-
-class RegionPaths : public testing::Test {
- protected:
-  const std::string name_ = absl::StrCat(
-      "os_", getpid(), "_",
-      testing::UnitTest::GetInstance()->current_test_info()->name());
-};
+class RegionPaths : public RegionTest {};
 
 TEST_F(RegionPaths, TakesNoNameOfWhichOneLinkIsLeft) {
   const SharedRegion first = MakeRegion();
