@@ -30,9 +30,7 @@ DeviceCopies::DeviceCopies(NativeClient* client, int device,
     if (!type || (view.flags() & py::array::c_style) == 0 ||
         first < mapping->base() ||
         first + bytes > mapping->base() + mapping->bytes()) {
-      Raise(MakeError(ErrorCode::kInvalidArgument,
-                      "views: expected arrays of the client's region"),
-            "");
+      RaiseInvalid("views: expected arrays of the client's region");
     }
     sources.push_back({.address = first, .bytes = bytes});
     places_.push_back({.type = *type,

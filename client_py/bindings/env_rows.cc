@@ -6,7 +6,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/clock.h"
-#include "base/error.h"
 #include "client_py/bindings/errors.h"
 #include "client_py/bindings/numpy_arrays.h"
 #include "schema/layout/field.h"
@@ -14,10 +13,6 @@
 namespace tandem {
 namespace py = pybind11;
 namespace {
-
-[[noreturn]] void RaiseInvalid(absl::string_view message) {
-  Raise(MakeError(ErrorCode::kInvalidArgument, message), "");
-}
 
 // Calls env.name(...) with arguments[1] as env and `count` more. One is free
 // before them, so that CPython need not copy them.

@@ -4,12 +4,10 @@
 #include <cstdint>
 
 #include "absl/strings/str_cat.h"
-#include "base/error.h"
 #include "client_py/bindings/errors.h"
 #include "client_py/bindings/table_values.h"
 #include "flatbuffers/flatbuffers.h"
 #include "flatbuffers/minireflect.h"
-#include "schema/layout/error_codes.h"
 #include "schema/messages/rpc_methods.h"
 
 namespace tandem {
@@ -36,11 +34,10 @@ PackedCall PackRequest(rpc::MethodId method, py::handle fields,
   const rpc::Payload request = PayloadsOf(method).request;
   const TypeTable* const type = TableOf(request);
   if (type == nullptr) {
-    Raise(MakeError(ErrorCode::kInvalidArgument,
-                    absl::StrCat(
-                        "method: expected a tandem.services.MethodId, found ",
-                        static_cast<int>(method))),
-          region);
+    RaiseInvalid(
+        absl::StrCat("method: expected a tandem.services.MethodId, found ",
+                     static_cast<int>(method)),
+        region);
   }
   flatbuffers::FlatBufferBuilder builder;
   const flatbuffers::Offset<void> payload =

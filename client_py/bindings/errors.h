@@ -20,6 +20,12 @@ namespace tandem {
 // be OK.
 [[noreturn]] void Raise(const absl::Status& status, absl::string_view region);
 
+// Raises InvalidArgument.
+[[noreturn]] inline void RaiseInvalid(absl::string_view message,
+                                      absl::string_view region = "") {
+  Raise(MakeError(ErrorCode::kInvalidArgument, message), region);
+}
+
 // Returns the table's rows: (number, name, absl code's number, class or None,
 // meaning).
 pybind11::tuple ErrorTable();

@@ -6,7 +6,6 @@
 #include <cstring>
 #include <vector>
 
-#include "base/error.h"
 #include "client_py/bindings/errors.h"
 
 namespace tandem {
@@ -29,10 +28,9 @@ void FitImage(py::array_t<uint8_t, py::array::c_style>& target,
   if (target.ndim() != 3 || target.shape(2) != py::ssize_t{kChannels} ||
       image.ndim() != 3 || (image.shape(2) != 3 && image.shape(2) != 4) ||
       target.size() == 0 || image.size() == 0) {
-    Raise(MakeError(ErrorCode::kInvalidArgument,
-                    "fit_image: expected uint8[height, width, 3] and "
-                    "uint8[rows, columns, 3 or 4], found others"),
-          "");
+    RaiseInvalid(
+        "fit_image: expected uint8[height, width, 3] and "
+        "uint8[rows, columns, 3 or 4], found others");
   }
   const auto height = static_cast<size_t>(target.shape(0));
   const auto width = static_cast<size_t>(target.shape(1));

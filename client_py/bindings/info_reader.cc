@@ -91,12 +91,10 @@ InfoReader::InfoReader(uint32_t num_envs, const py::sequence& areas,
         !IsContiguous(array.ptr()) || bytes < MinInfoAreaBytes(rows) ||
         bytes > kMaxInfoAreaBytes || first_env > num_envs ||
         rows > num_envs - first_env) {
-      Raise(MakeError(ErrorCode::kInvalidArgument,
-                      absl::StrCat("areas: expected uint8 arrays for rows of ",
-                                   num_envs, " environments, found ", bytes,
-                                   " bytes for environments ", first_env, " + ",
-                                   rows)),
-            "");
+      RaiseInvalid(absl::StrCat("areas: expected uint8 arrays for rows of ",
+                                num_envs, " environments, found ", bytes,
+                                " bytes for environments ", first_env, " + ",
+                                rows));
     }
     areas_.push_back(
         {.first_env = first_env,

@@ -8,7 +8,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
-#include "base/error.h"
 #include "client_py/bindings/errors.h"
 #include "client_py/bindings/numpy_arrays.h"
 
@@ -22,10 +21,6 @@ constexpr size_t kMostRecent = 8;
 constexpr uint32_t kMaxArrayColumns = 8;
 constexpr int kPickleProtocol = 5;
 constexpr int kCOrder = 0;  // NPY_CORDER
-
-[[noreturn]] void RaiseInvalid(absl::string_view message) {
-  Raise(MakeError(ErrorCode::kInvalidArgument, message), "");
-}
 
 uint64_t NewGeneration() {
   return static_cast<uint64_t>(

@@ -16,11 +16,6 @@ namespace {
 
 constexpr int64_t kFirstLookNs = 1'000'000'000;
 
-[[noreturn]] void RaiseInvalid(absl::string_view message,
-                               const std::string& run_id) {
-  Raise(MakeError(ErrorCode::kInvalidArgument, message), run_id);
-}
-
 // A view of a Python object's memory, as contiguous bytes.
 class Buffer {
  public:

@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "base/error.h"
 #include "client_py/bindings/errors.h"
 
 namespace tandem {
@@ -33,11 +32,9 @@ std::optional<RowValues::Field> RowValues::FieldOf(const py::object& array,
   if (array.is_none()) return std::nullopt;
   if (!IsExactArray(array.ptr()) || Proxy(array.ptr())->nd == 0 ||
       Proxy(array.ptr())->dimensions[0] != static_cast<py::ssize_t>(rows)) {
-    Raise(MakeError(ErrorCode::kInvalidArgument,
-                    absl::StrCat("array: expected an array of ", rows,
-                                 " rows, found ",
-                                 std::string(py::str(array.attr("shape"))))),
-          "");
+    RaiseInvalid(absl::StrCat("array: expected an array of ", rows,
+                              " rows, found ",
+                              std::string(py::str(array.attr("shape")))));
   }
   const auto type = TypeOfElements(array.ptr());
   if (!type.has_value() || !IsContiguous(array.ptr())) return std::nullopt;

@@ -12,10 +12,8 @@
 
 #include "absl/functional/any_invocable.h"
 #include "absl/strings/str_cat.h"
-#include "base/error.h"
 #include "client_py/bindings/errors.h"
 #include "client_py/bindings/table_values.h"
-#include "schema/layout/error_codes.h"
 #include "transport/envelope.h"
 
 namespace tandem {
@@ -72,10 +70,9 @@ class Packer {
     if (text.size() > kMost || text.empty()) {
       text = py::str(py::type::handle_of(found).attr("__name__"));
     }
-    Raise(MakeError(ErrorCode::kInvalidArgument,
-                    absl::StrCat(place.Text(), ": expected ", expected,
-                                 ", found ", text, "; nothing was sent")),
-          region_);
+    RaiseInvalid(absl::StrCat(place.Text(), ": expected ", expected, ", found ",
+                              text, "; nothing was sent"),
+                 region_);
   }
 
   void MakeRoomFor(size_t bytes, const Place& place) const {

@@ -227,14 +227,12 @@ VectorStep::Mask VectorStep::ResetByNextStep(
     if (now.dones[env] != 0 && resets[env] == 0) ended.push_back(env);
   }
   if (ended.empty()) return resets;
-  Raise(MakeError(
-            ErrorCode::kInvalidArgument,
-            absl::StrCat("expected no ended episode at a step with autoreset "
-                         "disabled, found environments [",
-                         absl::StrJoin(ended, ", "),
-                         "]; nothing was sent; reset(options={'reset_mask': "
-                         "mask}) starts their next")),
-        "");
+  RaiseInvalid(
+      absl::StrCat("expected no ended episode at a step with autoreset "
+                   "disabled, found environments [",
+                   absl::StrJoin(ended, ", "),
+                   "]; nothing was sent; reset(options={'reset_mask': "
+                   "mask}) starts their next"));
 }
 
 std::span<const float> VectorStep::RowsOf(py::handle actions) {

@@ -50,10 +50,8 @@ uint8_t NumberOf(const Names& names, const std::string& name, const char* what,
   for (size_t i = 0; i < names.size(); ++i) {
     if (name == name_of(names[i])) return static_cast<uint8_t>(i + 1);
   }
-  Raise(MakeError(ErrorCode::kInvalidArgument,
-                  absl::StrCat("fields: expected a known ", what, ", found '",
-                               name, "'")),
-        "");
+  RaiseInvalid(
+      absl::StrCat("fields: expected a known ", what, ", found '", name, "'"));
 }
 
 }  // namespace

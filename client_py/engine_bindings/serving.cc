@@ -9,7 +9,6 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "base/clock.h"
-#include "base/error.h"
 #include "base/guarded.h"
 #include "client_py/bindings/errors.h"
 #include "client_py/bindings/waiting.h"
@@ -83,12 +82,10 @@ absl::Status ServeEngine(PythonEngine* engine, const ServeOptions& given,
 void CheckFlags(const std::vector<FlagRow>& flags) {
   for (const auto& [name, value] : flags) {
     if (name != "help" && absl::FindCommandLineFlag(name) == nullptr) continue;
-    Raise(MakeError(ErrorCode::kInvalidArgument,
-                    absl::StrCat("argument '", name,
-                                 "' of the engine: expected a name that no "
-                                 "standard flag has, found --",
-                                 name, "; rename the argument")),
-          "");
+    RaiseInvalid(absl::StrCat("argument '", name,
+                              "' of the engine: expected a name that no "
+                              "standard flag has, found --",
+                              name, "; rename the argument"));
   }
 }
 
