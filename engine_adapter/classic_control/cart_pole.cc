@@ -26,11 +26,11 @@ constexpr double kTotalMass = kPoleMass + 1.0;
 constexpr double kHalfLength = 0.5;
 constexpr double kPoleMassLength = kPoleMass * kHalfLength;
 constexpr double kForce = 10.0;
-constexpr double kStepSecs = 0.02;
+constexpr double kCartPoleStepSecs = 0.02;
 constexpr double kLargestAngle = 12 * 2 * std::numbers::pi / 360;
 constexpr double kLargestPosition = 2.4;
 constexpr double kResetNoise = 0.05;
-constexpr uint32_t kMaxEpisodeSteps = 500;
+constexpr uint32_t kCartPoleEpisodeSteps = 500;
 
 bool PushesRight(float action) {
   if (action == 0) return false;
@@ -115,10 +115,10 @@ class CartPole final : public CopiedEnvironment<CartPole> {
         (kGravity * sin - cos * push) /
         (kHalfLength * (4.0 / 3.0 - kPoleMass * (cos * cos) / kTotalMass));
     const double x_acc = push - kPoleMassLength * theta_acc * cos / kTotalMass;
-    x_ += kStepSecs * x_dot_;
-    x_dot_ += kStepSecs * x_acc;
-    theta_ += kStepSecs * theta_dot_;
-    theta_dot_ += kStepSecs * theta_acc;
+    x_ += kCartPoleStepSecs * x_dot_;
+    x_dot_ += kCartPoleStepSecs * x_acc;
+    theta_ += kCartPoleStepSecs * theta_dot_;
+    theta_dot_ += kCartPoleStepSecs * theta_acc;
   }
 
   float Reward(bool terminated) const {
@@ -142,7 +142,7 @@ class CartPole final : public CopiedEnvironment<CartPole> {
 };
 
 // Metres, as the state is; sizes are the image's.
-SceneModel MakeScene() {
+SceneModel MakeCartPoleScene() {
   constexpr float kMetres = 4.8F / 600;  // a pixel of the image
   GlbBuilder glb(kYUp);
   const int box = glb.AddGeometry(Box(1, 1, 1));
@@ -204,18 +204,18 @@ absl::StatusOr<std::unique_ptr<Engine>> MakeCartPole(TaskRequest request) {
                                    .action_space = DiscreteSpace{.n = 2},
                                    .max_episode_steps =
                                        request.max_episode_steps.value_or(
-                                           kMaxEpisodeSteps)},
+                                           kCartPoleEpisodeSteps)},
                    // Gymnasium's names, in Observe's order.
                    .observation_names = {"cart position", "cart velocity",
                                          "pole angle", "pole angular velocity"},
                    .action_names = {"push to the right"}},
       std::move(environments), request.threads,
       EnvironmentFittings{
-          .step_secs = kStepSecs,
+          .step_secs = kCartPoleStepSecs,
           .frames = std::make_unique<ClassicFrames<CartPole>>(drawn),
           .images = std::make_unique<ClassicFrames<CartPole>>(drawn),
           .live_scene = std::make_unique<FixedScene>(
-              MakeScene, [drawn](uint32_t env, std::span<float> poses) {
+              MakeCartPoleScene, [drawn](uint32_t env, std::span<float> poses) {
                 Place(drawn[env]->pose(), poses);
               })});
 }

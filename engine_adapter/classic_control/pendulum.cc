@@ -22,9 +22,9 @@ namespace {
 constexpr double kPi = std::numbers::pi;
 constexpr float kLargestTorque = 2;
 constexpr double kLargestSpeed = 8;
-constexpr double kStepSecs = 0.05;
+constexpr double kPendulumStepSecs = 0.05;
 constexpr double kDefaultGravity = 10;
-constexpr uint32_t kMaxEpisodeSteps = 200;
+constexpr uint32_t kPendulumEpisodeSteps = 200;
 
 // Python's %: the result has the divisor's sign, which is positive here.
 double Modulo(double value, double divisor) {
@@ -68,9 +68,9 @@ class Pendulum final : public CopiedEnvironment<Pendulum> {
     const float torque_acc = 3.0F * torque;
     const double acc =
         3 * gravity_ / 2 * std::sin(theta_) + static_cast<double>(torque_acc);
-    theta_dot_ =
-        std::clamp(theta_dot_ + acc * kStepSecs, -kLargestSpeed, kLargestSpeed);
-    theta_ += theta_dot_ * kStepSecs;
+    theta_dot_ = std::clamp(theta_dot_ + acc * kPendulumStepSecs,
+                            -kLargestSpeed, kLargestSpeed);
+    theta_ += theta_dot_ * kPendulumStepSecs;
     Observe(row.obs);
     return {.reward = static_cast<float>(-cost), .terminated = false};
   }
@@ -143,7 +143,7 @@ class Pendulum final : public CopiedEnvironment<Pendulum> {
 };
 
 // Metres; sizes and colours are the image's.
-SceneModel MakeScene() {
+SceneModel MakePendulumScene() {
   GlbBuilder glb(kYUp);
   const GlbMaterial red = {.rgba = {0.8F, 0.3F, 0.3F, 1}};
   const int rod = glb.AddMovingNode({.name = "rod"});
@@ -184,18 +184,18 @@ absl::StatusOr<std::unique_ptr<Engine>> MakePendulum(TaskRequest request) {
                .action_space =
                    BoxSpace{.low = {-kLargestTorque}, .high = {kLargestTorque}},
                .max_episode_steps =
-                   request.max_episode_steps.value_or(kMaxEpisodeSteps)},
+                   request.max_episode_steps.value_or(kPendulumEpisodeSteps)},
           // Gymnasium's names, in Observe's order.
           .observation_names = {"x = cos(theta)", "y = sin(theta)",
                                 "angular velocity"},
           .action_names = {"torque"}},
       std::move(environments), request.threads,
       EnvironmentFittings{
-          .step_secs = kStepSecs,
+          .step_secs = kPendulumStepSecs,
           .frames = std::make_unique<ClassicFrames<Pendulum>>(drawn),
           .images = std::make_unique<ClassicFrames<Pendulum>>(drawn),
           .live_scene = std::make_unique<FixedScene>(
-              MakeScene, [drawn](uint32_t env, std::span<float> poses) {
+              MakePendulumScene, [drawn](uint32_t env, std::span<float> poses) {
                 PutPose({0, 0, 0}, drawn[env]->pose().theta + kPi / 2, poses);
               })});
 }

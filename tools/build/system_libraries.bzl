@@ -110,7 +110,10 @@ cc_library(
 cc_library(
     name = "absl_inside",
     srcs = glob(["source/*.cc"]),
-    copts = ["-w"],
+    copts = [
+        "-O1",
+        "-w",
+    ],
     includes = ["source"],
     textual_hdrs = glob(["source/absl/**"]),
     visibility = ["//visibility:public"],

@@ -15,6 +15,7 @@ folder testing/ is testonly.
 """
 
 load("//tools/build:bytecode.bzl", "bytecode")
+load("//tools/build:merged.bzl", "merged_deps")
 
 _ABSL = ["@com_google_absl//:absl"]
 
@@ -80,8 +81,12 @@ def cc_library(name, srcs = None, hdrs = None, deps = [], **attributes):
         **_marked(srcs + hdrs, _compiled(attributes, deps))
     )
 
-def cc_binary(name, srcs = None, deps = [], **attributes):
+def cc_binary(name, srcs = None, deps = [], is_merged = False, **attributes):
+    """A program or, with linkshared, a shared object; is_merged: of merged sources (merged.bzl), for tools/quickstart."""
     srcs = [name + ".cc"] if srcs == None else srcs
+    if is_merged:
+        merged_deps(name = name + "_deps", deps = deps)
+        deps = [":%s_deps" % name]
     native.cc_binary(
         name = name,
         srcs = srcs,

@@ -73,7 +73,7 @@ _OTHER_INCLUDE = re.compile(
 )
 
 _INSTALLED = "//sdk:installed"
-_ENGINE_MODULE = "//client_py/tandem:_engine.so"
+_ENGINE_MODULE = "//client_py/tandem:_engine.so_deps"
 _EXCEPTIONS = (
     (_ENGINE_MODULE, _ENGINE_BINDINGS),
     ("//client_py:wheel", _LANE_PYTHON),
@@ -91,6 +91,7 @@ _OF_MACROS = (
     "//schema/messages:test_headers",
     "//tools/build:compile_modules.py",
     "//tools/build:headers",
+    "//tools/build:merged",
     "//tools/build:test_headers",
     "//tools/build:precompiled/",
 )
@@ -230,7 +231,8 @@ def find_circles(rules: list[Rule]) -> Iterator[str]:
     for rule in rules:
         if rule.label in shipped:
             folder = folder_of(rule.label)
-            uses.setdefault(folder, set()).update(folder_of(used) for used in rule.inputs & shipped)
+            used = (label for label in rule.inputs & shipped if not label.startswith(_OF_MACROS))
+            uses.setdefault(folder, set()).update(map(folder_of, used))
             uses[folder] -= {folder, _PACKED.get(folder)}
     try:
         graphlib.TopologicalSorter(uses).prepare()
