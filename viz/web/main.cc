@@ -189,12 +189,12 @@ int Main(int argc, char** argv) {
   PageModel page_model({.control = options->control,
                         .daemon_target = options->daemon.target,
                         .recordings = options->recordings});
-  if (const absl::Status printed = Print(Greeting(*listener, access));
-      !printed.ok()) {
+  const std::string greeting = Greeting(*listener, access);
+  WebServer server(std::move(listener->sockets), &access, &page_model,
+                   *certificate);  // From here on a signal stops it.
+  if (const absl::Status printed = Print(greeting); !printed.ok()) {
     return Fail(printed, kExitFailed);
   }
-  WebServer server(std::move(listener->sockets), &access, &page_model,
-                   *certificate);
   server.Run();
   return 0;
 }
