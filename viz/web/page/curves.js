@@ -158,15 +158,17 @@ export class CurvesView {
       if (!plot) this.plots.set(name, plot = this.makePlot(name));
       if (this.grid.children[at] !== plot.element) this.grid.insertBefore(plot.element, this.grid.children[at] ?? null);
       let notFinite = 0;
+      let values = 0;
       const lines = jobs.map((job, place) => {
         const got = this.got.get(job.run)?.curves;
         const curve = got?.get(name);
         notFinite += curve?.not_finite ?? 0;
+        values += curve?.points.length ?? 0;
         const over = pointsOver(curve?.points ?? [], this.axis.value, startOf(job), got?.get("return")?.points ?? []);
         return { colour: colourAt(place), points: smoothed(over, Number(this.smoothing.value)) };
       });
-      const isUnknown = lines.every((line) => line.points.length === 0) && !notFinite;
-      plot.show(lines, xText, isUnknown ? `its ${this.axis.value} is unknown`
+      const isEmpty = lines.every((line) => line.points.length === 0) && !notFinite;
+      plot.show(lines, xText, isEmpty ? (values ? `its ${this.axis.value} is unknown` : "no values yet")
         : notFinite ? `${shown(notFinite, 0)} not finite` : "");
     });
   }
