@@ -184,6 +184,5 @@ def _draw(name: str, how: Mapping[str, Any], chance: random.Random) -> Any:
         raise Failed(f"[parameters] {name}: expected {kind} = [LOWEST, HIGHEST]{of}, found {values!r}")
     if kind == "range":
         return chance.randint(low, high)
-    if kind == "uniform":
-        return chance.uniform(low, high)
-    return math.exp(chance.uniform(math.log(low), math.log(high)))
+    drawn = chance.uniform(low, high) if kind == "uniform" else math.exp(chance.uniform(math.log(low), math.log(high)))
+    return min(max(float(f"{drawn:.6g}"), low), high)  # digits that people can read, and copy into a command
