@@ -133,6 +133,9 @@ class SharedRegion {
   SharedRegion(UniqueFd fd, uint64_t bytes, const Id& id, const Owner& owner)
       : fd_(std::move(fd)), bytes_(bytes), id_(id), owner_(owner) {}
   static absl::StatusOr<SharedRegion> Of(UniqueFd fd);
+  // kAccessDenied with the owner's name.
+  static absl::Status NotMine(absl::string_view name, const Owner& owner,
+                              absl::string_view why = "");
 
   UniqueFd fd_;
   uint64_t bytes_;

@@ -69,16 +69,6 @@ SharedRegion::Id IdOf(const struct stat& status) {
           .inode = status.st_ino};
 }
 
-absl::Status NotMine(absl::string_view name, const Owner& owner,
-                     absl::string_view why) {
-  return MakeError(
-      ErrorCode::kAccessDenied,
-      absl::StrCat("'", Printable(name), "' belongs to ", DescribeUser(owner),
-                   why,
-                   "; run as that user, or let the engine give its group "
-                   "access (its option group_access)"));
-}
-
 }  // namespace
 
 std::string RegionPath(absl::string_view name, Link link) {
@@ -107,7 +97,7 @@ absl::StatusOr<SharedRegion> SharedRegion::Open(absl::string_view name,
   }
   if (error == EACCES) {
     (void)lstat(path.c_str(), &status);
-    return NotMine(name, OwnerOf(status), "");
+    return NotMine(name, OwnerOf(status));
   }
   const bool is_no_file =
       error == ELOOP || error == ENXIO || error == EISDIR || error == ENODEV;
@@ -168,13 +158,6 @@ std::vector<SharedRegion::Listed> SharedRegion::List() {
     found.push_back({spare.empty() ? file->d_name : std::move(spare), link});
   }
   return found;
-}
-
-absl::Status SharedRegion::CheckTrust(absl::string_view name) const {
-  if (IsTrusted(owner_)) return absl::OkStatus();
-  return NotMine(name, owner_,
-                 ", and that user could change or truncate it while it is "
-                 "mapped");
 }
 
 absl::StatusOr<bool> SharedRegion::Publish(absl::string_view name) const {

@@ -4,10 +4,8 @@
 
 #include <cerrno>
 #include <string>
-#include <utility>
 
 #include "base/error.h"
-#include "base/os/fork_guard.h"
 #include "base/os/posix/guarded_descriptors.h"
 #include "base/os/posix/region_memory.h"
 
@@ -42,25 +40,6 @@ absl::StatusOr<SideLocks> SideLocks::On(const SharedRegion& region) {
   const int own = OpenGuarded(path.c_str());
   if (own < 0) return MakeSystemError("open", path, errno);
   return SideLocks(own);
-}
-
-SideLocks::SideLocks(intptr_t access)
-    : access_(access), born_in_(ForkCount()) {}
-
-SideLocks::SideLocks(SideLocks&& other) noexcept
-    : access_(std::exchange(other.access_, kNone)), born_in_(other.born_in_) {}
-
-SideLocks& SideLocks::operator=(SideLocks&& other) noexcept {
-  if (this != &other) {
-    Release();
-    access_ = std::exchange(other.access_, kNone);
-    born_in_ = other.born_in_;
-  }
-  return *this;
-}
-
-bool SideLocks::IsOurs() const {
-  return access_ != kNone && born_in_ == ForkCount();
 }
 
 bool SideLocks::TryAcquire(int64_t byte) {

@@ -130,6 +130,7 @@ TEST_F(Objects, AnotherProgramsMemoryKeepsItsName) {
   EXPECT_GE(found.bytes(), kBytes);
   EXPECT_EQ(found.id(), SharedRegion::At(name_));
   EXPECT_NE(found.id(), region.id());
+  EXPECT_TRUE(IsCurrentUser(found.owner()));
   const absl::Status status =
       OwnedRegion::Create(
           name_, {.num_envs = 1, .obs_size = 1, .act_size = 1, .task = "test"},
@@ -188,6 +189,19 @@ TEST_F(Objects, SharedLocksAreSeenByEachOtherAndExcludeAnExclusiveOne) {
   SideLocks third = SideLocks::On(region).value();
   EXPECT_TRUE(third.TryAcquire(kLock));
   EXPECT_FALSE(SideLocks::On(region).value().TryShare(kLock));
+}
+
+// It would be a folder of objects.
+TEST_F(Objects, ABackslashInANameIsAnUnderscore) {
+  const SharedRegion region = MakeRegion();
+  EXPECT_EQ(
+      CodeOf(SharedRegion::Open(name_ + "\\run", SharedRegion::Access::kRead)
+                 .status()),
+      ErrorCode::kNotReady);
+  ASSERT_TRUE(region.Publish(name_ + "\\run").value());
+  EXPECT_EQ(SharedRegion::At(name_ + "_run"), region.id());
+  EXPECT_TRUE(region.Unpublish(name_ + "\\run").ok());
+  EXPECT_EQ(SharedRegion::At(name_ + "_run"), std::nullopt);
 }
 
 TEST_F(Objects, TextThatIsNoUtf8HasANameOfItsOwn) {

@@ -11,6 +11,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include "absl/strings/strip.h"
 #include "base/error.h"
 #include "base/os/available_memory.h"
@@ -43,10 +44,12 @@ using Link = SharedRegion::Link;
 constexpr ACCESS_MASK kQuery = SECTION_QUERY | READ_CONTROL;
 constexpr char kLocal[] = "Local\\";
 
-// The name of a link.
+// The name of a link. A backslash, as a run's id may have, would name a folder.
 std::string LinkName(absl::string_view name, Link link) {
-  return link == Link::kName ? std::string(name)
-                             : absl::StrCat(".", name, ".tandem");
+  return absl::StrReplaceAll(link == Link::kName
+                                 ? std::string(name)
+                                 : absl::StrCat(".", name, ".tandem"),
+                             {{"\\", "_"}});
 }
 
 // A text as the kernel takes it. Valid as long as the text.
@@ -143,8 +146,12 @@ Owner OwnerOf(HANDLE section) {
                       nullptr, &all) != ERROR_SUCCESS) {
     return {};
   }
-  Owner owner = {.user = SidText(user), .group = SidText(group)};
-  for (DWORD at = 0; list != nullptr && at < list->AceCount; ++at) {
+  // Wine's objects with default permissions have no owner, Windows' ones do.
+  Owner owner = {.user = user == nullptr ? CurrentUserSid() : SidText(user),
+                 .group = SidText(group)};
+  const DWORD entries =
+      list == nullptr || group == nullptr ? 0 : list->AceCount;
+  for (DWORD at = 0; at < entries; ++at) {
     void* found = nullptr;
     GetAce(list, at, &found);
     auto* const entry = static_cast<ACCESS_ALLOWED_ACE*>(found);
@@ -153,16 +160,6 @@ Owner OwnerOf(HANDLE section) {
   }
   LocalFree(all);
   return owner;
-}
-
-absl::Status NotMine(absl::string_view name, const Owner& owner,
-                     absl::string_view why) {
-  return MakeError(
-      ErrorCode::kAccessDenied,
-      absl::StrCat("'", Printable(name), "' belongs to ", DescribeUser(owner),
-                   why,
-                   "; run as that user, or let the engine give its group "
-                   "access (its option group_access)"));
 }
 
 UniqueFd OpenSection(absl::string_view name, Link link, ACCESS_MASK access) {
@@ -252,7 +249,7 @@ absl::StatusOr<SharedRegion> SharedRegion::Open(absl::string_view name,
           ErrorCode::kNotReady,
           absl::StrCat("'", Printable(name), "': found no ", path));
     case ERROR_ACCESS_DENIED:
-      return NotMine(name, OwnerAt(name, link).value_or(Owner{}), "");
+      return NotMine(name, OwnerAt(name, link).value_or(Owner{}));
     case ERROR_INVALID_HANDLE:
       return MakeError(
           ErrorCode::kLayoutMismatch,
@@ -344,12 +341,6 @@ bool SharedRegion::Read(uint64_t offset, void* into, size_t bytes) const {
               bytes);
   UnmapViewOfFile(view);
   return true;
-}
-
-absl::Status SharedRegion::CheckTrust(absl::string_view name) const {
-  if (IsTrusted(owner_)) return absl::OkStatus();
-  return NotMine(name, owner_,
-                 ", and that user could change it while it is mapped");
 }
 
 absl::StatusOr<bool> SharedRegion::Publish(absl::string_view name) const {

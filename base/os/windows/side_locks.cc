@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "base/os/fork_guard.h"
 #include "base/os/windows/native.h"
 #include "base/os/windows/objects.h"
 
@@ -55,22 +54,6 @@ absl::StatusOr<SideLocks> SideLocks::On(const SharedRegion& region) {
   return SideLocks(reinterpret_cast<intptr_t>(
       new Locks{ObjectName(region.id()), region.owner().group_access, {}}));
 }
-
-SideLocks::SideLocks(intptr_t access)
-    : access_(access), born_in_(ForkCount()) {}
-
-SideLocks::SideLocks(SideLocks&& other) noexcept
-    : access_(std::exchange(other.access_, kNone)), born_in_(other.born_in_) {}
-
-SideLocks& SideLocks::operator=(SideLocks&& other) noexcept {
-  if (this != &other) {
-    Release();
-    access_ = std::exchange(other.access_, kNone);
-  }
-  return *this;
-}
-
-bool SideLocks::IsOurs() const { return access_ != kNone; }
 
 bool SideLocks::TryAcquire(int64_t byte) {
   if (!IsOurs()) return false;
