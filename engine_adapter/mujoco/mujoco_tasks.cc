@@ -6,7 +6,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
-#include <filesystem>
 #include <fstream>
 #include <limits>
 #include <optional>
@@ -307,7 +306,7 @@ absl::StatusOr<std::unique_ptr<Engine>> MakeModelEngine(
     const std::string& mjcf_path, TaskRequest request) {
   absl::StatusOr<ModelPtr> model = LoadModel({.path = mjcf_path});
   if (!model.ok()) return About("--model", model.status());
-  std::string name = std::filesystem::path(mjcf_path).stem().string();
+  std::string name = Utf8Path(mjcf_path).stem().string();
   name.resize(std::min(name.size(), kLongestName));
   return MakeEngine(kMjcfModel, *std::move(model), mjcf_path, std::move(name),
                     request);

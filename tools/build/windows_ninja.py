@@ -100,6 +100,10 @@ rule module
   command = {_COMPILER} $shared -static -Wl,--allow-multiple-definition -s -o $out $
     -Wl,--start-group $in -Wl,--end-group $libraries
   description = link $out
+# Words and files' names are UTF-8 in a program that has it.
+rule code_page
+  command = echo '1 24 "$in"' | x86_64-w64-mingw32-windres -o $out
+  description = code page of programs
 rule copy
   command = cp $in $out
 rule example
@@ -242,12 +246,13 @@ def main() -> None:
     for name, objects in (("_native", native), ("_engine", [*engine, bindings])):
         needs = f"{' '.join(objects)} {archives} {python}/python311.dll"
         ninja.add(f"wheel/{name}.cp311-win_amd64.pyd", "module", needs, shared="-shared")
+    in_utf8 = ninja.add("utf8.o", "code_page", "$root/tools/build/windows_utf8.manifest")
     own = f"-O2 {_OURS} -isystem {packages}/mujoco/include -isystem include/agg2"
     server = [path for path in _listed(_SERVER) if "/testing/" not in path and not path.endswith("_test.cc")]
-    needs = f"{' '.join(ninja.objects(server, own, 'most'))} {archives} {packages}/mujoco/mujoco.dll"
+    needs = f"{in_utf8} {' '.join(ninja.objects(server, own, 'most'))} {archives} {packages}/mujoco/mujoco.dll"
     ninja.add("wheel/engine_server.exe", "module", needs)
     inspector = [path for path in _listed(_INSPECTOR) if not path.endswith("_test.cc")]
-    needs = f"{' '.join(ninja.objects(inspector, f'-O2 {_OURS}', 'most'))} {archives}"
+    needs = f"{in_utf8} {' '.join(ninja.objects(inspector, f'-O2 {_OURS}', 'most'))} {archives}"
     ninja.add("wheel/tandem-inspect.exe", "module", needs)
     ninja.write()
 

@@ -30,11 +30,11 @@ constexpr char kInRunfiles[] = "pip/gymnasium_mujoco_assets";
 std::vector<std::string> Folders(const std::string& assets_folder) {
   if (!assets_folder.empty()) return {assets_folder};
   std::vector<std::string> folders;
-  const std::filesystem::path program(ProgramPath());
+  const std::filesystem::path program = Utf8Path(ProgramPath());
   if (!program.empty())
     folders.push_back((program.parent_path() / "assets").string());
-  // NOLINTNEXTLINE(concurrency-mt-unsafe): nothing here changes the environment
-  if (const char* runfiles = std::getenv("RUNFILES_DIR")) {
+  const std::string runfiles = EnvironmentVariable("RUNFILES_DIR");
+  if (!runfiles.empty()) {
     folders.push_back(absl::StrCat(runfiles, "/", kInRunfiles));
   }
   if (!program.empty()) {
@@ -46,7 +46,10 @@ std::vector<std::string> Folders(const std::string& assets_folder) {
 
 // Expands "~/x" and "~name/x" as a shell does.
 absl::StatusOr<ModelFile> InHome(const std::string& xml_file) {
-  const size_t slash = std::min(xml_file.find('/'), xml_file.size());
+  constexpr char kSlashes[] = {
+      '/', static_cast<char>(std::filesystem::path::preferred_separator), '\0'};
+  const size_t slash =
+      std::min(xml_file.find_first_of(kSlashes), xml_file.size());
   const std::string name = xml_file.substr(1, slash - 1);
   // NOLINTNEXTLINE(concurrency-mt-unsafe): nothing here changes the environment
   const char* const own = name.empty() ? std::getenv("HOME") : nullptr;
@@ -81,7 +84,7 @@ absl::StatusOr<Pointer> Made(absl::string_view function, const Make& make) {
 
 absl::StatusOr<ModelFile> FindModelFile(const std::string& xml_file,
                                         const std::string& assets_folder) {
-  if (absl::StartsWith(xml_file, ".") || absl::StartsWith(xml_file, "/")) {
+  if (absl::StartsWith(xml_file, ".") || Utf8Path(xml_file).has_root_path()) {
     return ModelFile{.path = xml_file};
   }
   if (absl::StartsWith(xml_file, "~")) return InHome(xml_file);
@@ -109,7 +112,7 @@ absl::StatusOr<ModelPtr> LoadModel(const ModelFile& file) {
                                   std::strerror(errno), " (", path, ")"));
   }
   std::error_code unknown;
-  if (std::filesystem::is_directory(path, unknown)) {
+  if (std::filesystem::is_directory(Utf8Path(path), unknown)) {
     return MakeError(ErrorCode::kInvalidArgument,
                      absl::StrCat("expected a model file, found a folder (",
                                   path, "); name a file in it"));

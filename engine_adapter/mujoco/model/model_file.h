@@ -9,6 +9,7 @@
 
 #include <mujoco/mujoco.h>
 
+#include <filesystem>
 #include <memory>
 #include <string>
 
@@ -34,9 +35,16 @@ struct ModelFile {
   std::string compiled_by = {};
 };
 
-// Resolves Gymnasium's option xml_file. A text that starts with '.', '/' or '~'
-// is a path, which is not checked. Other texts name a model file of Tandem's
-// tasks. The first folder that has the file counts:
+// On Linux any bytes; on Windows, where `path` takes a std::string for another
+// code page, it must be UTF-8.
+inline std::filesystem::path Utf8Path(const std::string& text) {
+  return std::u8string(text.begin(), text.end());
+}
+
+// Resolves Gymnasium's option xml_file. A text that starts with '.' or '~', or
+// with '/' (on Windows also "C:" or '\') is a path, which is not checked. Other
+// texts name a model file of Tandem's tasks. The first folder that has the file
+// counts:
 //   1. `assets_folder`; if it is not empty, no other folder is searched
 //   2. assets/ beside this program, as in a wheel
 //   3. the build tree's runfiles (RUNFILES_DIR, or beside this program)

@@ -8,7 +8,7 @@ absl::StatusOr<std::unique_ptr<EglContext>> EglContext::Create() {
   return MakeError(
       ErrorCode::kUnsupported,
       "frames: expected OpenGL by EGL, found Windows, where Tandem "
-      "draws no images; use Linux or WSL 2, or the live scene");
+      "draws no images; use Linux or WSL 2");
 }
 
 EglContext::~EglContext() = default;
