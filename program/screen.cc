@@ -51,8 +51,10 @@ absl::Status Print(absl::string_view text) {
   const int error = errno;
   const absl::Status status =
       MakeSystemError("write", "standard output", error);
-  return error == EPIPE ? MakeError(ErrorCode::kPeerGone, status.message())
-                        : status;
+  // EINVAL: a closed pipe, in Windows' C library.
+  return error == EPIPE || error == EINVAL
+             ? MakeError(ErrorCode::kPeerGone, status.message())
+             : status;
 }
 
 std::vector<std::string> ClippedLines(absl::string_view text, size_t rows,

@@ -26,6 +26,10 @@ uint32_t ProcessId();
 // Returns the absolute path of this process's program; "": unknown.
 std::string ProgramPath();
 
+// Returns a variable of the environment, by whichever of the process's
+// libraries it was set; "" if there is none.
+std::string EnvironmentVariable(const char* name);
+
 // How WaitForInput ended. kTimedOut: also after an error.
 enum class InputWait : uint8_t { kTimedOut, kReadable, kSignal };
 

@@ -10,6 +10,7 @@
 #include <memory>
 #include <optional>
 
+#include "base/os/shared_region.h"
 #include "client_py/bindings/cuda_array.h"
 #include "client_py/bindings/device_copies.h"
 #include "client_py/bindings/env_rows.h"
@@ -273,6 +274,13 @@ PYBIND11_MODULE(_native, module) {
   module.def("check_region_name", &CheckName, py::arg("name"));
   module.def("engine_pid", &EnginePid, py::arg("name"));
   module.def("remove_if_dead", &RemoveDead, py::arg("name"));
+  module.def("region_names", [] {
+    std::vector<std::string> names;
+    for (const auto& [name, link] : SharedRegion::List()) {
+      if (link == SharedRegion::Link::kSpare) names.push_back(name);
+    }
+    return names;
+  });
   module.def("cuda_driver", &CudaDriverRow);
   module.def("region_gpu_path", &RegionGpuPath, py::arg("name"));
 

@@ -255,11 +255,11 @@ OUT_OF_MEMORY = "the kernel kills processes when memory runs out (see dmesg); th
 def how_it_ended(code: int) -> str:
     """Returns text for an exit code; `subprocess` and `os.waitstatus_to_exitcode` have negative ones for signals.
 
-    >>> how_it_ended(3), how_it_ended(-9)
-    ('ended with exit code 3', 'was killed by SIGKILL')
+    >>> how_it_ended(3), how_it_ended(0xC0000005), how_it_ended(-9)
+    ('ended with exit code 3', 'ended with exit code 0xc0000005', 'was killed by SIGKILL')
     """
     if code >= 0:
-        return f"ended with exit code {code}"
+        return f"ended with exit code {code if code < 1 << 31 else hex(code)}"  # Windows' own, such as 0xc0000005
     try:
         return f"was killed by {signal.Signals(-code).name}"
     except ValueError:  # a real-time signal

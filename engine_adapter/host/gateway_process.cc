@@ -33,11 +33,11 @@ absl::StatusOr<std::string> FindProgram() {
     if (MayRun(place)) return place;
   }
   return MakeError(
-      ErrorCode::kEngineFailed,
+      ErrorCode::kUnsupported,
       absl::StrCat(
           "--grpc: expected the program tandem-gateway, found none at ",
           absl::StrJoin(places, ", "), "; next: set ", kVariable,
-          " to its path"));
+          " to its path (Windows has none: use Linux, or WSL 2)"));
 }
 
 }  // namespace

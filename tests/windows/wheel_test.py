@@ -5,6 +5,7 @@ import itertools
 import json
 import mmap
 import os
+import shutil
 import signal
 import struct
 import subprocess
@@ -97,10 +98,14 @@ def test_a_second_engine_of_a_name_is_refused() -> None:
             tandem.launch_engine("Pendulum-v1", name="wheel-twice")
         with tandem.SharedMemoryClient("wheel-twice"), pytest.raises(tandem.AlreadyAttached):
             tandem.SharedMemoryClient("wheel-twice")
+        with tandem.SharedMemoryClient(pid=engine.pid) as client:
+            assert client.name == "wheel-twice"
 
 
 def test_what_windows_lacks_is_unsupported_and_names_the_way() -> None:
-    """Workers and images."""
+    """Workers, the gateway and images."""
+    with pytest.raises(tandem.Unsupported, match="WSL 2"):
+        tandem.launch_engine("Hopper-v5", grpc="127.0.0.1:0")
     with pytest.raises(tandem.Unsupported, match="WSL 2"):
         tandem.make_vec("Taxi-v4", 2)
     for task in ("HalfCheetah-v5", "CartPole-v1"):
@@ -114,6 +119,86 @@ def test_a_wrong_option_is_refused_as_on_linux() -> None:
         tandem.make_vec("HalfCheetah-v5", 2, reset_noise=0.1)
     with pytest.raises(tandem.EngineStartFailed, match="nowhere"):
         tandem.launch_engine("HalfCheetah-v5", server=r"Z:\nowhere\engine.exe")
+
+
+def test_paths_may_have_any_characters(tmp_path: Path) -> None:
+    """Those of the package, of a model, of a task's option, and of flags."""
+    folder = tmp_path / "a b \xfc \u4e2d"
+    shutil.copytree(Path(tandem.__file__).parent, folder / "tandem")
+    model = shutil.copy(folder / "tandem" / "assets" / "hopper.xml", folder / "h \xf6.xml")
+    config = folder / "c \xf6.json"
+    config.write_text('{"wait": "block"}')
+    program = f"""
+import sys
+sys.path.insert(0, {str(folder)!r})
+import tandem
+assert tandem.__file__.startswith({str(folder)!r})
+for options in (
+    {{"task": "Hopper-v5", "flags": [{f"--config={config}"!r}]}},
+    {{"task": "Hopper-v5", "task_options": {{"xml_file": {str(model)!r}}}}},
+    {{"model": {str(model)!r}}},
+):
+    with tandem.launch_engine(**options) as engine, tandem.SharedMemoryClient(engine.name) as client:
+        client.reset()
+        print(client.num_envs)
+"""
+    ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert (ran.stdout, ran.stderr, ran.returncode) == ("1\n1\n1\n", "", 0)
+
+
+def test_another_programs_memory_keeps_the_name() -> None:
+    """Until that program closes it."""
+    with mmap.mmap(-1, 4096, tagname="wheel-foreign"):
+        with pytest.raises(tandem.AlreadyAttached, match="end the program that has it"):
+            tandem.launch_engine("Pendulum-v1", name="wheel-foreign")
+        with pytest.raises(tandem.LayoutMismatch, match="magic"):
+            tandem.SharedMemoryClient("wheel-foreign")
+    tandem.launch_engine("Pendulum-v1", name="wheel-foreign").close()
+
+
+def test_the_default_name_is_the_variables_of_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not that of its start."""
+    monkeypatch.setenv("LUCKY_SHM_NAME", "wheel-default")
+    with tandem.launch_engine("Pendulum-v1", name="wheel-default"), tandem.SharedMemoryClient() as client:
+        assert client.name == "wheel-default"
+
+
+# Sends Ctrl-C in the console of a process, which becomes its own.
+INTERRUPT = """
+import ctypes, sys
+ctypes.windll.kernel32.FreeConsole()
+ctypes.windll.kernel32.SetConsoleCtrlHandler(None, True)
+assert ctypes.windll.kernel32.AttachConsole(int(sys.argv[1]))
+assert ctypes.windll.kernel32.GenerateConsoleCtrlEvent(0, 0)
+"""
+
+
+@pytest.mark.parametrize("end", ["interrupt", "kill"])
+def test_the_command_tandem_engine_ends_as_its_engine_does(end: str) -> None:
+    """And its engine with it."""
+    command = [sys.executable, "-m", "tandem.engine.program", "--task=Pendulum-v1", "--name=wheel-command"]
+    no_window = 0x08000000
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, creationflags=no_window) as process:
+        assert process.stderr is not None
+        assert "serving 'wheel-command'" in process.stderr.readline()
+        if end == "kill":
+            process.kill()
+        else:
+            subprocess.run([sys.executable, "-c", INTERRUPT, str(process.pid)], check=True)
+        said = process.stderr.read()
+    assert "stopped: " in said and "Traceback" not in said
+    assert end == "kill" or process.returncode == 0
+    with pytest.raises(tandem.NotReady):
+        engine_pid("wheel-command")
+
+
+def test_the_log_of_an_engine_in_python_has_its_lines() -> None:
+    """Without the carriage returns of Windows' text files."""
+    with pytest.raises(tandem.InvalidArgument) as failed:
+        tandem.launch_engine(num_envs=3, server=FOLDER / "counting_engine.py", flags=["--nothing"])
+    with pytest.raises(tandem.EngineStartFailed) as helped:
+        tandem.launch_engine(num_envs=3, server=FOLDER / "counting_engine.py", flags=["--help"])
+    assert "\r" not in helped.value.log_tail and "x0d" not in str(helped.value) + str(failed.value)
 
 
 def test_an_engine_in_python_serves_clients_of_the_first_description() -> None:
@@ -181,6 +266,13 @@ def test_the_inspector_prints_texts() -> None:
             watching.terminate()
     with pytest.raises(subprocess.CalledProcessError):
         inspect("wheel-shown")
+    assert "caf\xe9" in subprocess.run([program, "caf\xe9"], capture_output=True, encoding="utf-8").stderr
+    with subprocess.Popen([program, "list", "--watch"], stdout=subprocess.PIPE, stderr=subprocess.PIPE) as watching:
+        assert watching.stdout is not None and watching.stderr is not None
+        watching.stdout.readline()
+        watching.stdout.close()
+        assert watching.stderr.read() == b""
+    assert watching.returncode == 0
 
 
 def test_the_doctor_finds_a_working_package() -> None:

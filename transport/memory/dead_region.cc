@@ -24,6 +24,10 @@ bool ReadLockedRegion(const SharedRegion& memory, LrbcHeader* header) {
          (header->feature_bits & kFeatureSession) != 0;
 }
 
+constexpr char kMakeRoom[] =
+    "remove it if nothing needs it (on Windows, end the program that has it), "
+    "or choose another name";
+
 absl::Status InTheWay(const std::string& path, absl::string_view what,
                       absl::string_view then) {
   return MakeError(ErrorCode::kAlreadyAttached,
@@ -47,8 +51,8 @@ absl::Status RemoveAt(absl::string_view name, SharedRegion::Link link,
     case ErrorCode::kNotReady:
       return absl::OkStatus();
     case ErrorCode::kLayoutMismatch:
-      return InTheWay(path, "a link, a folder or a device",
-                      "remove it if nothing needs it, or choose another name");
+      return InTheWay(path, "an object of another kind, such as a folder",
+                      kMakeRoom);
     default:
       return opened.status();
   }
@@ -58,8 +62,7 @@ absl::Status RemoveAt(absl::string_view name, SharedRegion::Link link,
       (judge == Judge::kAnyFileOfOurs || link == SharedRegion::Link::kSpare) &&
       IsCurrentUser(opened->owner());
   if (!ReadLockedRegion(*opened, &header) && !is_ours_by_name) {
-    return InTheWay(path, "a file that is no Tandem region",
-                    "remove it if nothing needs it, or choose another name");
+    return InTheWay(path, "memory that is no Tandem region", kMakeRoom);
   }
   TANDEM_ASSIGN_OR_RETURN(auto lock, SideLocks::On(*opened));
   if (!lock.TryAcquire(kEngineLockByte)) {

@@ -1,10 +1,10 @@
 #include <algorithm>
-#include <cstdlib>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "base/error.h"
+#include "base/os/process_handle.h"
 #include "base/printable.h"
 #include "schema/layout/flan.h"
 #include "schema/layout/scene.h"
@@ -48,8 +48,8 @@ bool IsSegmentName(absl::string_view name, absl::string_view prefix) {
 }  // namespace
 
 std::string DefaultRegionName() {
-  const char* name = std::getenv("LUCKY_SHM_NAME");
-  return name != nullptr && *name != '\0' ? name : kDefaultRegionName;
+  const std::string name = EnvironmentVariable("LUCKY_SHM_NAME");
+  return name.empty() ? kDefaultRegionName : name;
 }
 
 absl::Status CheckRegionName(absl::string_view name) {

@@ -7,6 +7,7 @@
 
 #include <array>
 #include <cerrno>
+#include <cstdlib>
 #include <optional>
 
 #include "base/clock.h"
@@ -37,6 +38,12 @@ std::optional<ProcessEnd> WaitUntil(pid_t pid, Deadline deadline) {
 }
 
 }  // namespace
+
+std::string EnvironmentVariable(const char* name) {
+  // NOLINTNEXTLINE(concurrency-mt-unsafe): nothing here changes the environment
+  const char* const value = std::getenv(name);
+  return value != nullptr ? value : "";
+}
 
 uint32_t ProcessId() { return static_cast<uint32_t>(getpid()); }
 

@@ -5,6 +5,7 @@
 #include <array>
 
 #include "absl/strings/str_cat.h"
+#include "base/os/process_handle.h"
 #include "base/os/windows/native.h"
 
 namespace tandem {
@@ -63,11 +64,8 @@ std::string DescribeUser(const Owner& owner) {
 }
 
 std::optional<std::string> HomeFolder(const std::string& user) {
-  std::array<wchar_t, MAX_PATH> path;
-  const DWORD size =
-      GetEnvironmentVariableW(L"USERPROFILE", path.data(), path.size());
-  if (!user.empty() || size == 0 || size >= path.size()) return std::nullopt;
-  return Utf8({path.data(), size});
+  const std::string path = EnvironmentVariable("USERPROFILE");
+  return user.empty() && !path.empty() ? std::optional(path) : std::nullopt;
 }
 
 bool MayRead(const std::string& path) {

@@ -76,6 +76,14 @@ std::string ProgramPath() {
   return Utf8(path);
 }
 
+// std::getenv has the variables that this C library has set, or found at first.
+std::string EnvironmentVariable(const char* name) {
+  std::wstring value(32768, L'\0');
+  value.resize(GetEnvironmentVariableW(Wide(name).c_str(), value.data(),
+                                       static_cast<DWORD>(value.size())));
+  return Utf8(value);
+}
+
 InputWait WaitForInput(int handle, int64_t wait_ns) {
   if (handle < 0) {
     Sleep(Milliseconds(wait_ns));

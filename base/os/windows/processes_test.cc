@@ -132,6 +132,13 @@ TEST(LauncherWatch, StopsBeforeTheLauncher) {
   EXPECT_FALSE(left);
 }
 
+// As Python's os.environ does, whose C library is not this one.
+TEST(EnvironmentVariable, HasWhatTheSystemHas) {
+  EXPECT_EQ(EnvironmentVariable("TANDEM_TEST_VARIABLE"), "");
+  SetEnvironmentVariableW(L"TANDEM_TEST_VARIABLE", L"\u00E4");
+  EXPECT_EQ(EnvironmentVariable("TANDEM_TEST_VARIABLE"), "\xC3\xA4");
+}
+
 TEST(UniqueFd, ClosesAtTheEnd) {
   DWORD flags = 0;
   int number = -1;

@@ -24,7 +24,7 @@ def check_system() -> Findings:
     system = f"{platform.system()} {platform.release()}, {platform.machine()}"
     if platform.system() == "Windows":
         yield warn(
-            "system", f"{system}, tested under Wine alone", "report what fails; docs/install.md has what is there"
+            "system", f"{system}, tested under Wine alone", "report what fails; docs/platforms.md has what is there"
         )
         return
     if platform.system() != "Linux":

@@ -2,6 +2,8 @@
 
 import msvcrt
 import os
+import re
+import signal
 import subprocess
 import sys
 import tempfile
@@ -35,7 +37,8 @@ class LogFile:
         """Returns the last `most` bytes, and whether there are more before them; the child's offset stays."""
         start = max(0, os.fstat(self._read).st_size - most)
         os.lseek(self._read, start, os.SEEK_SET)
-        return os.read(self._read, most), start > 0
+        # A text stream of Windows ends lines so; one that passes another program's lines on adds a CR.
+        return re.sub(rb"\r+\n", b"\n", os.read(self._read, most)), start > 0
 
     def close(self) -> None:
         """Closes this process's descriptors."""
@@ -78,6 +81,16 @@ class LauncherPipe:
         if self._is_open:
             self._is_open = False
             os.close(self._own)
+
+
+def run(program: str, words: Sequence[str], variables: dict[str, str]) -> int:
+    """Runs an engine, which ends with this process, on its console and standard streams; returns the exit code."""
+    childs, _ = os.pipe()
+    handle = msvcrt.get_osfhandle(childs)
+    os.set_handle_inheritable(handle, True)
+    for event in (signal.SIGINT, signal.SIGBREAK):
+        signal.signal(event, signal.SIG_IGN)  # the console sends it to the engine, too
+    return subprocess.run([program, f"--launcher_fd={handle}", *words], env=variables, close_fds=False).returncode
 
 
 def met_limit(error: OSError) -> bool:

@@ -17,7 +17,6 @@ from tandem.engine import options, program, refusals
 from tandem.engine.default_name import default_name
 from tandem.engine.task_options import to_json
 from tandem.errors import (
-    AlreadyAttached,
     EngineFailed,
     EngineStartFailed,
     ForkedChild,
@@ -85,7 +84,7 @@ def launch_engine(
 
     Raises:
       InvalidArgument: An unknown task or option, or a value that this function or the engine refuses.
-      AlreadyAttached: Another engine serves a region of that name.
+      AlreadyAttached: Another engine, or another program, has a region or a file of that name.
       OutOfSharedMemory: The machine has no room for so many environments.
       TandemError: Another error of the table that the engine met, such as AccessDenied.
       EngineStartFailed: The program is missing, ended or took too long; the message has the end of its log.
@@ -100,8 +99,8 @@ def launch_engine(
     if name is None:
         name = default_name()
     check_region_name(text("name", name).replace("{pid}", "0"))
-    if "{pid}" not in name and (pid := _engine_pid(name)) is not None:
-        raise AlreadyAttached(f"region {name!r}: an engine (pid {pid}) serves it already; choose another name")
+    if "{pid}" not in name:
+        remove_if_dead(name)  # AlreadyAttached
     command = [*program.command(server), f"--name={name}", f"--num_envs={num_envs}", f"--threads={threads}"]
     if task is not None:
         command.append(f"--task={text('task', task)}")

@@ -1,13 +1,15 @@
 """The engine's program: its path, its environment variables, and the command `tandem-engine`, which runs it."""
 
 import os
-import subprocess
 import sys
 from pathlib import Path
 from typing import NoReturn
 
 from tandem.errors import EngineStartFailed
 from tandem.printable import printable
+
+if sys.platform == "win32":
+    from tandem.engine import child_windows
 
 VARIABLE = "TANDEM_ENGINE_SERVER"
 GATEWAY_VARIABLE = "TANDEM_GATEWAY"
@@ -100,7 +102,7 @@ def main() -> NoReturn:
     try:
         server = find()
         if sys.platform == "win32":  # where exec would end this process at once
-            sys.exit(subprocess.run([str(server), *sys.argv[1:]], env=variables()).returncode)
+            sys.exit(child_windows.run(str(server), sys.argv[1:], variables()))
         os.execve(server, [str(server), *sys.argv[1:]], variables())
     except (EngineStartFailed, OSError) as error:
         raise SystemExit(f"tandem-engine: {error}") from error

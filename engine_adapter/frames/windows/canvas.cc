@@ -9,7 +9,7 @@ absl::Status Canvas::Available() {
   return MakeError(
       ErrorCode::kUnsupported,
       "frames: expected a system with images, found Windows, where "
-      "Tandem draws none; use Linux or WSL 2, or the live scene");
+      "Tandem draws none; use Linux or WSL 2");
 }
 
 Canvas::Canvas(const FrameTile&, CanvasSize) {}
