@@ -6,12 +6,14 @@ import sys
 from pathlib import Path
 
 _FOLDER = Path(__file__).parent / "_sdk"
+_LIBRARY = _FOLDER / "lib" / ("libtandem.dll.a" if sys.platform == "win32" else "libtandem.so.1")
+_CMAKE = _FOLDER / "lib" / "cmake" / "Tandem"
 
 
 def _arguments(words: list[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="python -m tandem.sdk",
-        description="Prints where tandem.h, tandem.hpp and libtandem.so.1 of this package are.",
+        description="Prints where tandem.h, tandem.hpp and the library of this package are.",
         epilog="example: gcc -o engine engine.c $(python -m tandem.sdk --cflags --libs)",
         allow_abbrev=False,
     )
@@ -27,21 +29,23 @@ def _arguments(words: list[str] | None) -> argparse.Namespace:
 def main(words: list[str] | None = None) -> int:
     """Prints the flags; returns the exit code: 1 if the package has no such files, as in a clone."""
     arguments = _arguments(words)
-    library = _FOLDER / "lib" / "libtandem.so.1"
-    if not library.exists():
+    wanted = _CMAKE if arguments.cmake else _LIBRARY
+    if not wanted.exists():
         print(
-            f"tandem: expected {library}, found none: only the wheel has it\n"
+            f"tandem: expected {wanted}, found none: only a wheel has it, for CMake one for Linux\n"
             "Next: install the wheel, or in a clone: tools/bazel build //sdk",
             file=sys.stderr,
         )
         return 1
     if arguments.cmake:
-        print(_FOLDER / "lib" / "cmake" / "Tandem")
+        print(_CMAKE)
         return 0
-    flags = [f"-I{_FOLDER / 'include'}"] if arguments.cflags else []
+    flags = [f"-I{(_FOLDER / 'include').as_posix()}"] if arguments.cflags else []
     if arguments.libs:
         # The linker finds the file by its name; libtandem.so, for -ltandem, is in the archive alone.
-        flags += [str(library), f"-Wl,-rpath,{library.parent}"]
+        flags.append(_LIBRARY.as_posix())
+        if sys.platform != "win32":  # which looks for a DLL beside the program, and on PATH
+            flags.append(f"-Wl,-rpath,{_LIBRARY.parent}")
     print(shlex.join(flags))
     return 0
 

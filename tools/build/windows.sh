@@ -39,6 +39,30 @@ prepare_windows() {  # writes build.ninja of windows_ninja.py into a folder of t
     --pybind11 "$(tools/bazel info output_base)/external/pip/pybind11_include" "${folder}"
 }
 
+pack_windows_sdk() {  # pack_windows_sdk OUT: the SDK's archive with the library that ninja has built in `folder`; prints its path
+  local linux name python sdk
+  python="$(<tools/build/python_interpreter)"
+  build //sdk
+  linux="$(echo bazel-bin/sdk/tandem-sdk-*-linux-x86_64.tar.gz)"
+  name="$(basename "${linux%-linux*}")-windows-x86_64"
+  sdk="${scratch}/${name}"
+  mkdir "${sdk}"
+  tar -x -f "${linux}" -C "${sdk}" --strip-components=1 --exclude={bin,godot,lib}
+  chmod -R u+w "${sdk}"
+  mkdir "${sdk}/lib"
+  cp "${folder}"/sdk/{libtandem-1.dll,libtandem.dll.a,tandem.def} "${sdk}/lib"
+  cp sdk/archive_README_windows.md "${sdk}/README.md"
+  "${python}" -m zipfile --extract "${sdk}"/csharp/*.nupkg "${scratch}/nupkg"
+  cp "${scratch}"/nupkg/lib/*/Tandem.* "${sdk}/csharp"
+  cp "${folder}/sdk/libtandem-1.dll" "${sdk}/csharp/libtandem.so.1.dll"
+  rm "${sdk}"/csharp/*.nupkg
+  find "${sdk}" -exec touch --date=@315532800 {} +  # zip's first day: equal files make equal archives
+  rm -f "$1/${name}.zip"
+  (cd "${scratch}" && "${python}" -m zipfile --create "${name}.zip" "${name}")
+  mv "${scratch}/${name}.zip" "$1"
+  echo "$1/${name}.zip"
+}
+
 pack_windows_wheel() {  # pack_windows_wheel OUT: packs what ninja has built in `folder`; prints the wheel's path
   local file files=()
   for file in "${folder}"/wheel/{*.pyd,engine_server.exe} "${folder}/python/packages/mujoco/mujoco.dll"; do

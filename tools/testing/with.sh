@@ -125,10 +125,16 @@ with_windows() {  # with_windows ARGUMENT ...: of ninja
     pack_windows_wheel "${folder}/wheel" >/dev/null
     rm -rf "${folder}/wheel/unpacked"
     "$(<tools/build/python_interpreter)" -m zipfile --extract "${folder}"/wheel/*.whl "${folder}/wheel/unpacked"
+    rm -rf "${folder}/archive"
+    mkdir "${folder}/archive"
+    "$(<tools/build/python_interpreter)" -m zipfile --extract "$(pack_windows_sdk "${folder}/archive")" "${folder}/archive"
+    # As its README says.
+    (cd "${folder}"/archive/*/ && x86_64-w64-mingw32-gcc -static -o engine.exe examples/c_engine/engine.c -Iinclude lib/libtandem.dll.a &&
+      cp lib/libtandem-1.dll .)
     tools/python tests/windows/trajectory.py "${folder}/linux.npy"
     # Without test_render_sync_vector: there are no images. Python for Windows wants pipes.
     tools/windows "${folder}/python/python.exe" -B -m pytest -c NUL -p no:cacheprovider --rootdir=tests -rA \
-      tests/windows/wheel_test.py tests/parity/gymnasiums_tests_test.py -k 'not render' </dev/null 2>&1 | cat || code=1
+      tests/windows/{sdk_archive,wheel}_test.py tests/parity/gymnasiums_tests_test.py -k 'not render' </dev/null 2>&1 | cat || code=1
   fi
   return "${code}"
 }
