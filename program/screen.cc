@@ -51,10 +51,8 @@ absl::Status Print(absl::string_view text) {
   const int error = errno;
   const absl::Status status =
       MakeSystemError("write", "standard output", error);
-  // EINVAL: a closed pipe, in Windows' C library.
-  return error == EPIPE || error == EINVAL
-             ? MakeError(ErrorCode::kPeerGone, status.message())
-             : status;
+  return IsClosedPipe(error) ? MakeError(ErrorCode::kPeerGone, status.message())
+                             : status;
 }
 
 std::vector<std::string> ClippedLines(absl::string_view text, size_t rows,

@@ -1,4 +1,4 @@
-// The terminal at standard output.
+// The terminal, or a pipe, at standard output.
 //
 // Data flow: the system's answers.
 
@@ -16,5 +16,8 @@ struct TerminalSize {
 
 // TerminalSize() if it is unknown.
 TerminalSize SizeOfTerminal();
+
+// Whether a write with this errno met a pipe whose reader is gone.
+bool IsClosedPipe(int error);
 
 }  // namespace tandem

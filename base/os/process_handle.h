@@ -26,8 +26,8 @@ uint32_t ProcessId();
 // Returns the absolute path of this process's program; "": unknown.
 std::string ProgramPath();
 
-// Returns a variable of the environment, by whichever of the process's
-// libraries it was set; "" if there is none.
+// Returns the value of a variable of this process's environment, whichever C
+// library set it; "" if there is none.
 std::string EnvironmentVariable(const char* name);
 
 // How WaitForInput ended. kTimedOut: also after an error.

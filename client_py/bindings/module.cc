@@ -9,6 +9,8 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <string>
+#include <vector>
 
 #include "base/os/shared_region.h"
 #include "client_py/bindings/cuda_array.h"

@@ -11,7 +11,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "base/error.h"
 #include "client_py/bindings/errors.h"
 #include "client_py/bindings/numpy_arrays.h"
 #include "schema/layout/field.h"

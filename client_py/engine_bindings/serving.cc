@@ -9,6 +9,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "base/clock.h"
+#include "base/error.h"
 #include "base/guarded.h"
 #include "client_py/bindings/errors.h"
 #include "client_py/bindings/waiting.h"

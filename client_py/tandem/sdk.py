@@ -32,14 +32,16 @@ def main(words: list[str] | None = None) -> int:
     wanted = _CMAKE if arguments.cmake else _LIBRARY
     if not wanted.exists():
         print(
-            f"tandem: expected {wanted}, found none: only a wheel has it, for CMake one for Linux\n"
-            "Next: install the wheel, or in a clone: tools/bazel build //sdk",
+            f"tandem: expected {wanted}, found none: only wheels have it"
+            + ("; those for Windows have no CMake files\n" if arguments.cmake else "\n")
+            + "Next: install the wheel, or in a clone: tools/bazel build //sdk",
             file=sys.stderr,
         )
         return 1
     if arguments.cmake:
         print(_CMAKE)
         return 0
+    # shlex would quote backslashes.
     flags = [f"-I{(_FOLDER / 'include').as_posix()}"] if arguments.cflags else []
     if arguments.libs:
         # The linker finds the file by its name; libtandem.so, for -ltandem, is in the archive alone.

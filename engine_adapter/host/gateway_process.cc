@@ -1,6 +1,5 @@
 #include "engine_adapter/host/gateway_process.h"
 
-#include <cstdlib>
 #include <filesystem>
 #include <vector>
 
@@ -8,6 +7,7 @@
 #include "absl/strings/str_join.h"
 #include "base/error.h"
 #include "base/os/current_user.h"
+#include "base/os/utf8_path.h"
 #include "base/quoted.h"
 
 namespace tandem {
@@ -20,10 +20,11 @@ constexpr int kRefusedCommandLine = 2;
 // in the folder of its package. An engine in Python is a Python program.
 absl::StatusOr<std::string> FindProgram() {
   std::vector<std::string> places;
-  if (const char* const named = std::getenv(kVariable); named != nullptr) {
-    places.emplace_back(named);
+  if (const std::string named = EnvironmentVariable(kVariable);
+      !named.empty()) {
+    places.push_back(named);
   } else {
-    const auto folder = std::filesystem::path(ProgramPath()).parent_path();
+    const auto folder = Utf8Path(ProgramPath()).parent_path();
     places.push_back((folder / "tandem-gateway").string());
     places.push_back(
         (folder.parent_path().parent_path() / "gateway/tandem-gateway")

@@ -21,7 +21,8 @@ class GatewayProcess {
   // Starts the program, and blocks until it listens; `region` may be created
   // later. Its error texts go to this process's stderr. Errors:
   //  - kInvalidArgument: it refuses `listen`.
-  //  - kEngineFailed: the program is missing, or ended.
+  //  - kUnsupported: there is no such program.
+  //  - kEngineFailed: it ended.
   static absl::StatusOr<GatewayProcess> Start(const std::string& listen,
                                               const std::string& region);
 

@@ -18,6 +18,7 @@
 #include "absl/strings/string_view.h"
 #include "base/error.h"
 #include "base/os/available_memory.h"
+#include "base/os/utf8_path.h"
 #include "engine_adapter/core/env_random.h"
 #include "engine_adapter/core/environment.h"
 #include "engine_adapter/core/environment_engine.h"

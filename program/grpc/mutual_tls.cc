@@ -1,10 +1,9 @@
 #include "program/grpc/mutual_tls.h"
 
-#include <cstdlib>
-
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "base/error.h"
+#include "base/os/process_handle.h"
 #include "base/printable.h"
 #include "program/tls/tls_certificate.h"
 
@@ -30,11 +29,6 @@ absl::StatusOr<TlsTexts> ReadTexts(const TlsFiles& files) {
   return texts;
 }
 
-std::string Variable(const char* name) {
-  const char* const value = std::getenv(name);
-  return value == nullptr ? "" : value;
-}
-
 }  // namespace
 
 absl::StatusOr<std::shared_ptr<grpc::ServerCredentials>> MutualTls(
@@ -50,9 +44,10 @@ absl::StatusOr<std::shared_ptr<grpc::ServerCredentials>> MutualTls(
 
 absl::StatusOr<std::shared_ptr<grpc::ChannelCredentials>> DaemonCredentials(
     const std::string& target) {
-  const TlsFiles files = {.certificate = Variable(kTlsCertificateVariable),
-                          .key = Variable(kTlsKeyVariable),
-                          .authorities = Variable(kTlsAuthoritiesVariable)};
+  const TlsFiles files = {
+      .certificate = EnvironmentVariable(kTlsCertificateVariable),
+      .key = EnvironmentVariable(kTlsKeyVariable),
+      .authorities = EnvironmentVariable(kTlsAuthoritiesVariable)};
   const int found = !files.certificate.empty() + !files.key.empty() +
                     !files.authorities.empty();
   if (found == 0 || absl::StartsWith(target, "unix:")) {
@@ -74,7 +69,7 @@ absl::StatusOr<std::shared_ptr<grpc::ChannelCredentials>> DaemonCredentials(
 }
 
 std::string CertificateAdvice(const std::string& target) {
-  const std::string path = Variable(kTlsCertificateVariable);
+  const std::string path = EnvironmentVariable(kTlsCertificateVariable);
   if (path.empty() || absl::StartsWith(target, "unix:")) return "";
   return absl::StrCat(
       ". If one is there, it may have refused this client's certificate: it "

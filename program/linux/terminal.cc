@@ -3,6 +3,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <cstdlib>
 
 #include "absl/strings/string_view.h"
@@ -23,5 +24,7 @@ TerminalSize SizeOfTerminal() {
   }
   return {.rows = window.ws_row, .columns = window.ws_col};
 }
+
+bool IsClosedPipe(int error) { return error == EPIPE; }
 
 }  // namespace tandem

@@ -5,7 +5,6 @@
 
 #include <cerrno>
 #include <csignal>
-#include <cstdlib>
 #include <fstream>
 #include <iterator>
 #include <optional>
@@ -13,6 +12,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/error.h"
+#include "base/os/process_handle.h"
 #include "slow_lane/runs/launch_plan.h"
 #include "slow_lane/runs/worker_launch.h"
 
@@ -23,14 +23,9 @@ constexpr int kFetchSecs = 20;
 // The Python that has Ray and Tandem.
 constexpr char kPythonVariable[] = "TANDEM_RAY_PYTHON";
 
-std::string Variable(const char* name) {
-  const char* const value = std::getenv(name);
-  return value == nullptr ? "" : value;
-}
-
 }  // namespace
 
-std::string DaemonOfRemote() { return Variable("TANDEM_DAEMON"); }
+std::string DaemonOfRemote() { return EnvironmentVariable("TANDEM_DAEMON"); }
 
 absl::StatusOr<UniqueFd> OpenStopSignal() {
   sigset_t term;
@@ -61,7 +56,7 @@ absl::Status MakeRemoteFolder(const std::string& run_id,
       MakeLaunchPlan(config, folder,
                      {.run_id = run_id,
                       .daemon = DaemonOfRemote(),
-                      .token = Variable(kRemoteTokenVariable),
+                      .token = EnvironmentVariable(kRemoteTokenVariable),
                       .working_directory = folder.path(),
                       .gpus = std::nullopt}));
 }
@@ -70,7 +65,7 @@ absl::Status BecomeRayJob(const std::string& run_id,
                           const std::string& public_address,
                           const ProxyLock& lock) {
   lock.KeepOverExec();
-  const std::string given = Variable(kPythonVariable);
+  const std::string given = EnvironmentVariable(kPythonVariable);
   const std::string python = given.empty() ? "python3" : given;
   std::vector<std::string> words = {
       python,   "-m",   "tandem.telemetry.ray_job",

@@ -233,6 +233,13 @@ def test_serves_a_socket_of_its_user_only(tmp_path: Path) -> None:
     assert not path.exists()
 
 
+def test_a_signal_after_the_address_ends_it_cleanly() -> None:
+    """It is caught before the address is printed."""
+    with running_view() as view:
+        view.process.send_signal(signal.SIGINT)
+        assert view.process.wait(DEADLINE_SECS) == 0
+
+
 def test_goes_on_after_the_end_of_its_terminal() -> None:
     """With nohup: the signal stays ignored."""
     with running_view(before=("nohup",)) as view:

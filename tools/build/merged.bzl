@@ -1,12 +1,12 @@
 """Programs from few, large sources: the compiler reads and instantiates a header once for a folder, not for each source.
 
 The sources of a folder that are compiled with the same flags are merged, _AT_MOST at a time, by a source that includes them.
-So private names differ within a folder. What the libraries are for tests is not changed: there each has its own.
+So private names differ within a folder. Unit tests still link the libraries themselves, an object for each source.
 """
 
 load("@bazel_tools//tools/cpp:toolchain_utils.bzl", "find_cpp_toolchain")
 
-# A change of one source compiles no more than these again.
+# The most sources that a change of one compiles again.
 _AT_MOST = 8
 
 _Sources = provider(
@@ -19,7 +19,7 @@ _Sources = provider(
 
 _Merged = provider(
     doc = "What merged_sources compiles.",
-    fields = {"groups": "a list of LinkingContext by group"},
+    fields = {"groups": "a list of LinkingContext by group", "sources": "a set of File"},
 )
 
 def _sources_impl(target, ctx):
@@ -29,7 +29,11 @@ def _sources_impl(target, ctx):
         return [_Sources(libraries = depset(), outside = target[CcInfo].linking_context.linker_inputs)]
     below = [dep[_Sources] for dep in getattr(ctx.rule.attr, "deps", []) if _Sources in dep]
     libraries = []
-    sources = tuple([file for file in getattr(ctx.rule.files, "srcs", []) if file.extension == "cc"])
+    files = getattr(ctx.rule.files, "srcs", [])
+    sources = tuple([file for file in files if file.extension == "cc"])
+    other = [file for file in files if file.extension not in ["cc", "h", "inc"]]
+    if other:
+        fail("expected sources .cc, .h and .inc, found %s" % other[0].short_path)
     if sources:
         copts = tuple([flag.replace("$(BINDIR)", ctx.bin_dir.path) for flag in ctx.rule.attr.copts])
         # What a program links even if it calls nothing of it stays alone: other programs leave it out.
@@ -82,7 +86,8 @@ def _merged_sources_impl(ctx):
                 disallow_dynamic_library = True,
             )
             groups[(folder, alone, copts)].append(linking)
-    return [_Merged(groups = groups)]
+    all_sources = {file: True for libraries in members.values() for library in libraries for file in library.sources}
+    return [_Merged(groups = groups, sources = all_sources)]
 
 merged_sources = rule(
     doc = "The sources of deps and of all that they depend on, merged.",
@@ -96,16 +101,17 @@ merged_sources = rule(
 )
 
 def _merged_deps_impl(ctx):
-    compiled = ctx.attr._merged[_Merged].groups
-    groups = {library.group: True for dep in ctx.attr.deps for library in dep[_Sources].libraries.to_list()}
-    missing = [group for group in groups if group not in compiled]
+    compiled = ctx.attr._merged[_Merged]
+    libraries = [library for dep in ctx.attr.deps for library in dep[_Sources].libraries.to_list()]
+    missing = [file for library in libraries for file in library.sources if file not in compiled.sources]
     if missing:
-        fail("expected a dependency of //tools/build:merged, found %s" % missing[0][0])
+        fail("expected a source of //tools/build:merged, found %s" % missing[0].short_path)
+    groups = {library.group: True for library in libraries}
     outside = cc_common.create_linking_context(
         linker_inputs = depset(transitive = [dep[_Sources].outside for dep in ctx.attr.deps], order = "topological"),
     )
     headers = cc_common.merge_cc_infos(cc_infos = [dep[CcInfo] for dep in ctx.attr.deps]).compilation_context
-    objects = [CcInfo(linking_context = part) for group in groups for part in compiled[group]]
+    objects = [CcInfo(linking_context = part) for group in groups for part in compiled.groups[group]]
     info = cc_common.merge_cc_infos(
         direct_cc_infos = [CcInfo(compilation_context = headers, linking_context = outside)] + objects,
     )

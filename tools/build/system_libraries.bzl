@@ -110,10 +110,7 @@ cc_library(
 cc_library(
     name = "absl_inside",
     srcs = glob(["source/*.cc"]),
-    copts = [
-        "-O1",
-        "-w",
-    ],
+    copts = ["-w"],
     includes = ["source"],
     textual_hdrs = glob(["source/absl/**"]),
     visibility = ["//visibility:public"],

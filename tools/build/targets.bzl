@@ -74,6 +74,8 @@ def _marked(files, attributes):
 def cc_library(name, srcs = None, hdrs = None, deps = [], **attributes):
     srcs = _file(name, ".cc") if srcs == None else srcs
     hdrs = _file(name, ".h") if hdrs == None else hdrs
+    if native.package_name() in _HEADERS:  # compiled merged (merged.bzl), and not once more by `build //...`
+        attributes = dict({"tags": ["manual"]}, **attributes)
     native.cc_library(
         name = name,
         srcs = srcs,
@@ -82,7 +84,7 @@ def cc_library(name, srcs = None, hdrs = None, deps = [], **attributes):
     )
 
 def cc_binary(name, srcs = None, deps = [], is_merged = False, **attributes):
-    """A program or, with linkshared, a shared object; is_merged: of merged sources (merged.bzl), for tools/quickstart."""
+    """A program or, with linkshared, a shared object. is_merged: its deps are compiled from merged sources (merged.bzl)."""
     srcs = [name + ".cc"] if srcs == None else srcs
     if is_merged:
         merged_deps(name = name + "_deps", deps = deps)

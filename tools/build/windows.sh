@@ -47,7 +47,7 @@ pack_windows_sdk() {  # pack_windows_sdk OUT: the SDK's archive with the library
   name="$(basename "${linux%-linux*}")-windows-x86_64"
   sdk="${scratch}/${name}"
   mkdir "${sdk}"
-  tar -x -f "${linux}" -C "${sdk}" --strip-components=1 --exclude={bin,godot,lib}
+  tar -x -f "${linux}" -C "${sdk}" --strip-components=1 --exclude={bin,godot,lib,CMakeLists.txt}
   chmod -R u+w "${sdk}"
   mkdir "${sdk}/lib"
   cp "${folder}"/sdk/{libtandem-1.dll,libtandem.dll.a,tandem.def} "${sdk}/lib"
@@ -57,8 +57,7 @@ pack_windows_sdk() {  # pack_windows_sdk OUT: the SDK's archive with the library
   cp "${folder}/sdk/libtandem-1.dll" "${sdk}/csharp/libtandem.so.1.dll"
   rm "${sdk}"/csharp/*.nupkg
   find "${sdk}" -exec touch --date=@315532800 {} +  # zip's first day: equal files make equal archives
-  rm -f "$1/${name}.zip"
-  (cd "${scratch}" && "${python}" -m zipfile --create "${name}.zip" "${name}")
+  (cd "${scratch}" && TZ=UTC0 "${python}" -m zipfile --create "${name}.zip" "${name}")
   mv "${scratch}/${name}.zip" "$1"
   echo "$1/${name}.zip"
 }

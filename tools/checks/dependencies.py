@@ -85,7 +85,7 @@ _PACKED = {"client_py/tandem": _LINKED}
 _SEE_EVERYTHING = ("tests", "tools", "slow_lane/testing")
 _WITHIN = (_ENGINE_BINDINGS, _LANE_PYTHON, *_SEE_EVERYTHING)  # layers that are folders of another
 _TESTING = ("//tools/testing:", "//transport/testing:")
-# tools/build/targets.bzl adds them to all targets.
+# tools/build/targets.bzl adds them to targets.
 _OF_MACROS = (
     "//schema/messages:headers",
     "//schema/messages:test_headers",

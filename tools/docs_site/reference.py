@@ -146,7 +146,7 @@ def variables() -> str:
     named = re.compile(r"\b(?:TANDEM|MOSAIC)_[A-Z_]*[A-Z]\b(?!_)")
     found: set[str] = set()
     for path in _sources():
-        if re.search(r"getenv|environ|VARIABLE", text := path.read_text("utf-8")):
+        if re.search(r"getenv|EnvironmentVariable|environ|VARIABLE", text := path.read_text("utf-8")):
             found |= set(named.findall("".join(re.findall(r'"[^"\n]*"', text))))
     if missing := sorted(found - set(about)):
         raise Undescribed(f"tools/docs_site/variables.toml: expected {', '.join(missing)}")

@@ -3,7 +3,6 @@
 #include <array>
 #include <atomic>
 #include <bit>
-#include <cstdlib>
 #include <cstring>
 
 #include "absl/base/thread_annotations.h"
@@ -40,15 +39,10 @@ absl::Status InForkedChild() {
                    "first use of the GPU");
 }
 
-absl::string_view Variable(const char* name) {
-  const char* const value = std::getenv(name);
-  return value == nullptr ? "" : value;
-}
-
 }  // namespace
 
 absl::StatusOr<CudaSetting> ReadCudaSetting() {
-  const absl::string_view word = Variable("TANDEM_CUDA");
+  const std::string word = EnvironmentVariable("TANDEM_CUDA");
   if (word == "no") return CudaSetting::kNo;
   if (word == "auto" || word.empty()) return CudaSetting::kAuto;
   if (word == "require") return CudaSetting::kRequire;
@@ -96,7 +90,7 @@ absl::StatusOr<const CudaDriver*> CudaDriver::Load() {
 }
 
 absl::Status CudaDriver::Open() {
-  const absl::string_view named = Variable("TANDEM_CUDA_LIBRARY");
+  const std::string named = EnvironmentVariable("TANDEM_CUDA_LIBRARY");
   library_ = named.empty() ? kLibrary : std::string(named);
   std::string reason;
   void* const library = LoadSharedLibrary(library_, &reason);

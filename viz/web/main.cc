@@ -191,7 +191,7 @@ int Main(int argc, char** argv) {
                         .recordings = options->recordings});
   const std::string greeting = Greeting(*listener, access);
   WebServer server(std::move(listener->sockets), &access, &page_model,
-                   *certificate);  // From here on a signal stops it.
+                   *certificate);  // from here on a signal stops it
   if (const absl::Status printed = Print(greeting); !printed.ok()) {
     return Fail(printed, kExitFailed);
   }

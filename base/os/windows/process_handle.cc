@@ -76,7 +76,8 @@ std::string ProgramPath() {
   return Utf8(path);
 }
 
-// std::getenv has the variables that this C library has set, or found at first.
+// std::getenv sees only what its own C library set, or found at the process's
+// start; Python has another.
 std::string EnvironmentVariable(const char* name) {
   std::wstring value(32768, L'\0');
   value.resize(GetEnvironmentVariableW(Wide(name).c_str(), value.data(),

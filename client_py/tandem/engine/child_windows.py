@@ -37,7 +37,7 @@ class LogFile:
         """Returns the last `most` bytes, and whether there are more before them; the child's offset stays."""
         start = max(0, os.fstat(self._read).st_size - most)
         os.lseek(self._read, start, os.SEEK_SET)
-        # A text stream of Windows ends lines so; one that passes another program's lines on adds a CR.
+        # Text streams end lines with CR LF; a program that copies another's lines adds a CR.
         return re.sub(rb"\r+\n", b"\n", os.read(self._read, most)), start > 0
 
     def close(self) -> None:
@@ -85,7 +85,7 @@ class LauncherPipe:
 
 def run(program: str, words: Sequence[str], variables: dict[str, str]) -> int:
     """Runs an engine, which ends with this process, on its console and standard streams; returns the exit code."""
-    childs, _ = os.pipe()
+    childs, _ = os.pipe()  # the other end closes with this process
     handle = msvcrt.get_osfhandle(childs)
     os.set_handle_inheritable(handle, True)
     for event in (signal.SIGINT, signal.SIGBREAK):

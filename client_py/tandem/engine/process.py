@@ -100,7 +100,7 @@ def launch_engine(
         name = default_name()
     check_region_name(text("name", name).replace("{pid}", "0"))
     if "{pid}" not in name:
-        remove_if_dead(name)  # AlreadyAttached
+        remove_if_dead(name)  # raises AlreadyAttached: a program has the name
     command = [*program.command(server), f"--name={name}", f"--num_envs={num_envs}", f"--threads={threads}"]
     if task is not None:
         command.append(f"--task={text('task', task)}")

@@ -285,6 +285,13 @@ def test_missing_server_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
         tandem.launch_engine("Trivial-v0")
 
 
+def test_missing_gateway_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By the engine, which starts it."""
+    monkeypatch.setenv("TANDEM_GATEWAY", "/no/such/gateway")
+    with pytest.raises(tandem.Unsupported, match="--grpc: .* found none at /no/such/gateway.*TANDEM_GATEWAY"):
+        tandem.launch_engine("CartPole-v1", grpc="127.0.0.1:0")
+
+
 def test_file_that_is_not_a_program_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The file exists, but is not executable."""
     server = tmp_path / "server"

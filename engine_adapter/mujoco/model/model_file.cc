@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <optional>
@@ -19,6 +18,7 @@
 #include "base/error.h"
 #include "base/os/current_user.h"
 #include "base/os/process_handle.h"
+#include "base/os/utf8_path.h"
 #include "engine_adapter/mujoco/model/mujoco_log.h"
 
 namespace tandem {
@@ -51,10 +51,9 @@ absl::StatusOr<ModelFile> InHome(const std::string& xml_file) {
   const size_t slash =
       std::min(xml_file.find_first_of(kSlashes), xml_file.size());
   const std::string name = xml_file.substr(1, slash - 1);
-  // NOLINTNEXTLINE(concurrency-mt-unsafe): nothing here changes the environment
-  const char* const own = name.empty() ? std::getenv("HOME") : nullptr;
+  const std::string own = name.empty() ? EnvironmentVariable("HOME") : "";
   const std::optional<std::string> home =
-      own != nullptr ? std::optional<std::string>(own) : HomeFolder(name);
+      !own.empty() ? std::optional(own) : HomeFolder(name);
   if (home.has_value()) {
     return ModelFile{.path = absl::StrCat(*home, xml_file.substr(slash))};
   }

@@ -9,7 +9,6 @@
 
 #include <mujoco/mujoco.h>
 
-#include <filesystem>
 #include <memory>
 #include <string>
 
@@ -34,12 +33,6 @@ struct ModelFile {
   // Not empty: it is a compiled model (.mjb) of this version of MuJoCo.
   std::string compiled_by = {};
 };
-
-// On Linux any bytes; on Windows, where `path` takes a std::string for another
-// code page, it must be UTF-8.
-inline std::filesystem::path Utf8Path(const std::string& text) {
-  return std::u8string(text.begin(), text.end());
-}
 
 // Resolves Gymnasium's option xml_file. A text that starts with '.' or '~', or
 // with '/' (on Windows also "C:" or '\') is a path, which is not checked. Other

@@ -96,6 +96,7 @@ def test_a_file_draws_for_each_combination(tmp_path: Path) -> None:
     assert [run["algo"] for run in runs] == ["ppo"] * 3 + ["sac"] * 3
     assert all(1e-5 <= run["lr"] <= 1e-2 and run["seed"] in range(10) and run["one"] == 1 for run in runs)
     assert len({run["lr"] for run in runs}) == 6
+    assert all(float(f"{run['lr']:.6g}") == run["lr"] for run in runs)
     assert read_sweep(str(file))[1] == runs
 
 
