@@ -105,7 +105,8 @@ def test_an_engine_without_a_scene_is_shown_by_images(page: Page) -> None:
     trainer = Trainer(unique_name(), None, server=SCENE_ENGINE, frames=None)
     try:
         open_run_in_3d(page, trainer.name)
-        wait_for(lambda: "WatchScene" in page.text(".scene-note"), "the reason")
+        wait_for(lambda: page.text(".scene-note") == "This engine has no scene in 3D.", "the reason")
+        assert "WatchScene" in str(page.all(".scene-note")[0].get_dom_attribute("title"))
         assert page.all("canvas.scene") == []
         page.save("scene-none")
     finally:

@@ -139,21 +139,22 @@ export class Tile {
     this.link.watch();
   }
 
-  /** @param {string} reason for a person; "": the person wants images */
-  closeScene(reason) {
+  /** @param {string} reason for a person; "": the person wants images @param {string} cause as the engine says it */
+  closeScene(reason, cause = "") {
     this.wantsScene = false;
     this.goLive();
     this.link?.close();
     this.link = null;
     this.showsScene(false);
     setText(this.sceneNote, reason);
+    this.sceneNote.title = cause;
   }
 
   /** @param {string} state @param {string} reason */
   showSceneState(state, reason) {
     if (!this.link) return;
     if (state === "none" || state === "failed") {
-      this.closeScene(reason);
+      this.closeScene(state === "none" ? "This engine has no scene in 3D." : reason, reason);
       return;
     }
     setText(this.sceneNote, reason);
