@@ -173,12 +173,18 @@ absl::StatusOr<Entrance> OpenEntrance() {
   return entrance;
 }
 
-absl::Status Serve(Entrance entrance) {
-  // sigtimedwait receives them. All threads inherit the mask.
+// Serve's sigtimedwait receives them. All threads inherit the mask, if none was
+// made before: gRPC's first ones are made with its credentials.
+sigset_t BlockStopSignals() {
   sigset_t signals;
   sigemptyset(&signals);
   for (const int signal : StopSignals()) sigaddset(&signals, signal);
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+  return signals;
+}
+
+// Until one of `signals`.
+absl::Status Serve(Entrance entrance, const sigset_t& signals) {
   std::signal(SIGPIPE, SIG_IGN);
 
   Gateway gateway({.region = absl::GetFlag(FLAGS_name),
@@ -252,13 +258,14 @@ int Main(int argc, char** argv) {
     EndWithParent(SIGTERM, parent);
   }
   if (set.ok()) set = CheckFlags();
+  const sigset_t signals = BlockStopSignals();
   absl::StatusOr<Entrance> entrance =
       set.ok() ? OpenEntrance() : absl::StatusOr<Entrance>(set);
   if (!entrance.ok()) {
     Report(entrance.status());
     return absl::IsInvalidArgument(entrance.status()) ? kWrongCommandLine : 1;
   }
-  const int code = Report(Serve(*std::move(entrance)));
+  const int code = Report(Serve(*std::move(entrance), signals));
   // Threads of gRPC may still run; _Exit runs no destructors of static objects,
   // which they might use.
   std::cout.flush();

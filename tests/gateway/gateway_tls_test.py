@@ -2,6 +2,7 @@
 
 import os
 import re
+import signal
 import socket
 import subprocess
 from pathlib import Path
@@ -56,6 +57,15 @@ def test_a_program_with_a_certificate_steps(folder: Path, listen: str) -> None:
             assert stubs.reset().success
             assert stubs.step(ZEROS).success
         attach_when_free(name).close()
+
+
+def test_no_thread_takes_a_stop_signal_from_the_one_that_waits(folder: Path) -> None:
+    """Also none that gRPC makes with the credentials: SIGTERM would end the process there."""
+    with Gateway(unique_name(), *server_flags(folder)) as gateway:
+        for thread in Path(f"/proc/{gateway.pid}/task").iterdir():
+            blocked = re.search(r"SigBlk:\s*(\w+)", (thread / "status").read_text("ascii"))
+            waits = int(thread.name) == gateway.pid  # the mask of a wait is open
+            assert waits or (blocked is not None and int(blocked[1], 16) & 1 << (signal.SIGTERM - 1)), thread
 
 
 def test_other_programs_are_refused(folder: Path) -> None:

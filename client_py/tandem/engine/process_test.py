@@ -288,7 +288,7 @@ def test_missing_server_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_missing_gateway_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     """By the engine, which starts it."""
     monkeypatch.setenv("TANDEM_GATEWAY", "/no/such/gateway")
-    with pytest.raises(tandem.Unsupported, match="--grpc: .* found none at /no/such/gateway.*TANDEM_GATEWAY"):
+    with pytest.raises(tandem.Unsupported, match="grpc: .* found none at /no/such/gateway.*TANDEM_GATEWAY"):
         tandem.launch_engine("CartPole-v1", grpc="127.0.0.1:0")
 
 
