@@ -62,7 +62,8 @@ absl::Status RemoveAt(absl::string_view name, SharedRegion::Link link,
       (judge == Judge::kAnyFileOfOurs || link == SharedRegion::Link::kSpare) &&
       IsCurrentUser(opened->owner());
   if (!ReadLockedRegion(*opened, &header) && !is_ours_by_name) {
-    return InTheWay(path, "memory without the lock of a Tandem engine", kMakeRoom);
+    return InTheWay(path, "memory without the lock of a Tandem engine",
+                    kMakeRoom);
   }
   TANDEM_ASSIGN_OR_RETURN(auto lock, SideLocks::On(*opened));
   if (!lock.TryAcquire(kEngineLockByte)) {
