@@ -39,7 +39,7 @@ prepare_windows() {  # writes build.ninja of windows_ninja.py into a folder of t
     --pybind11 "$(tools/bazel info output_base)/external/pip/pybind11_include" "${folder}"
 }
 
-pack_windows_sdk() {  # pack_windows_sdk OUT: the SDK's archive with the library that ninja has built in `folder`; prints its path
+pack_windows_sdk() {  # pack_windows_sdk OUT: the SDK's archive with the library that ninja has built in `folder`
   local linux name python sdk
   python="$(<tools/build/python_interpreter)"
   build //sdk
@@ -59,7 +59,6 @@ pack_windows_sdk() {  # pack_windows_sdk OUT: the SDK's archive with the library
   find "${sdk}" -exec touch --date=@315532800 {} +  # zip's first day: equal files make equal archives
   (cd "${scratch}" && TZ=UTC0 "${python}" -m zipfile --create "${name}.zip" "${name}")
   mv "${scratch}/${name}.zip" "$1"
-  echo "$1/${name}.zip"
 }
 
 pack_windows_wheel() {  # pack_windows_wheel OUT: packs what ninja has built in `folder`; prints the wheel's path

@@ -127,7 +127,7 @@ with_windows() {  # with_windows ARGUMENT ...: of ninja
     "$(<tools/build/python_interpreter)" -m zipfile --extract "${folder}"/wheel/*.whl "${folder}/wheel/unpacked"
     rm -rf "${folder}/archive"
     mkdir "${folder}/archive"
-    pack_windows_sdk "${folder}/archive" >/dev/null
+    pack_windows_sdk "${folder}/archive"
     "$(<tools/build/python_interpreter)" -m zipfile --extract "${folder}"/archive/*.zip "${folder}/archive"
     # As its README says.
     (cd "${folder}"/archive/*/ && x86_64-w64-mingw32-gcc -static -o engine.exe examples/c_engine/engine.c -Iinclude lib/libtandem.dll.a &&
